@@ -1,4 +1,4 @@
-/* browser.js - what the checks of the page share: the browser, the servers, and a list of checks. */
+/* browser.js - what the checks of pages share: the browser, the servers, and a list of checks. */
 'use strict';
 const fs = require('fs');
 const { chromium } = require('playwright-core');
@@ -20,7 +20,7 @@ function observe() {
 /* Answer with what the server says, changed by f. The page may be closed by then. */
 async function patched(route, f) {
     try {
-        const reply = await route.fetch({ timeout: 120000 });
+        const reply = await route.fetch({ timeout: 120000, maxRetries: 3 });
         if (!reply.ok()) return await route.fulfill({ response: reply });
         const changed = f(await reply.json());
         await route.fulfill(changed.status ? changed : { json: changed });
@@ -29,16 +29,26 @@ async function patched(route, f) {
     }
 }
 
+/* Keep errors of a page, what it says on the console as such, dialogs, and what it asks for. */
+function heard(page) {
+    Object.assign(page, { errors: [], requests: [] });
+    page.on('pageerror', (e) => page.errors.push(e.message));
+    page.on('console', (m) => {
+        if (m.type() === 'error' && !/status of/.test(m.text())) page.errors.push(m.text());
+    });
+    page.on('request', (r) => page.requests.push(r.url()));
+    page.on('dialog', (d) => page.errors.push(`dialog: ${d.message()}`) && d.dismiss());
+    return page;
+}
+
 class Bench {
     static async open() {
         const b = new Bench();
         b.mock = await mock.start();
         b.url = process.env.PAGE_URL;
         b.locked = process.env.LOCKED_URL;
-        b.browser = await chromium.launch({
-            executablePath: process.env.CHROMIUM,
-            args: ['--no-sandbox'],
-        });
+        const executablePath = process.env.CHROMIUM;
+        b.browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
         b.passed = [];
         b.failed = [];
         return b;
@@ -62,41 +72,25 @@ class Bench {
     /* Open the page in a fresh profile; errors and requests to elsewhere are kept. */
     async page(options = {}, url = this.url) {
         const { info = (i) => i, opens = false, ...rest } = options;
-        const context = await this.browser.newContext({
-            viewport: SMALL,
-            ...rest,
-        });
+        const context = await this.browser.newContext({ viewport: SMALL, ...rest });
         this.contexts.push(context);
         const page = await context.newPage();
         /* Ask seldom, because asking before each frame would make the browser draw them all. */
         const wait = page.waitForFunction.bind(page);
         page.waitForFunction = (f, arg, o) => wait(f, arg, { polling: 50, ...o });
-        page.errors = [];
-        page.requests = [];
-        page.on('pageerror', (e) => page.errors.push(e.message));
-        page.on(
-            'console',
-            (m) => m.type() === 'error' && !/status of/.test(m.text()) && page.errors.push(m.text())
-        );
-        page.on('request', (r) => page.requests.push(r.url()));
-        page.on('dialog', (d) => page.errors.push(`dialog: ${d.message()}`) && d.dismiss());
+        heard(page);
         await page.addInitScript(observe);
         /* Scripts are the mock's; all else is the server's. */
-        await page.route('**/v1/**', (r) =>
-            /"@\w+/.test(r.request().postData() || '')
-                ? r.continue({ url: this.mock.url + new URL(r.request().url()).pathname })
-                : r.continue()
-        );
+        const path = (r) => new URL(r.url()).pathname;
+        await page.route('**/v1/**', (r) => {
+            const scripted = /"@\w+/.test(r.request().postData() || '');
+            r.continue(scripted ? { url: this.mock.url + path(r.request()) } : {});
+        });
         page.bodies = [];
-        page.on(
-            'request',
-            (r) =>
-                r.method() === 'POST' &&
-                page.bodies.push({
-                    path: new URL(r.url()).pathname,
-                    ...JSON.parse(r.postData()),
-                })
-        );
+        page.on('request', (r) => {
+            if (r.method() === 'POST')
+                page.bodies.push({ path: path(r), ...JSON.parse(r.postData()) });
+        });
         /* The page writes a text of its own only where the large model costs nothing. */
         const costs = (i) => (opens ? i : { ...i, cloud: i.cloud && { ...i.cloud, local: false } });
         await page.route('**/mizzle/info', (r) => patched(r, (i) => info(costs(i))));
@@ -107,58 +101,54 @@ class Bench {
 
     check(what, ok, found = '') {
         (ok ? this.passed : this.failed).push(what);
-        console.log(
-            (ok ? 'ok   ' : 'FAIL ') +
-                what +
-                (ok || found === '' ? '' : `: ${JSON.stringify(found)}`)
-        );
+        const why = ok || found === '' ? '' : `: ${JSON.stringify(found)}`;
+        console.log((ok ? 'ok   ' : 'FAIL ') + what + why);
     }
 
-    same(what, found, expected) {
-        this.check(what, JSON.stringify(found) === JSON.stringify(expected), found);
+    /* Check a value, or the promise of one, by a pattern, a function or what is the same JSON. */
+    async is(what, found, wanted) {
+        const value = await found;
+        const by = { RegExp: () => wanted.test(value), Function: () => wanted(value) },
+            same = () => JSON.stringify(value) === JSON.stringify(wanted);
+        this.check(what, (by[wanted?.constructor.name] || same)(), value);
+    }
+
+    /* Check rows of [what, where, wanted]. Where is a selector: how many there are, whether it is
+     * visible, or the text that it has soon, by the type of what is wanted. Or it is a function,
+     * which is called in the page. */
+    async rows(page, rows) {
+        for (const [what, where, wanted] of rows) {
+            const find = { number: () => count(page, where), boolean: () => page.isVisible(where) },
+                text = () => page.textContent(where);
+            if (typeof where === 'function') await this.is(what, page.evaluate(where), wanted);
+            else if (wanted instanceof RegExp) await this.says(page, where, what, wanted);
+            else await this.is(what, (find[typeof wanted] || text)(), wanted);
+        }
     }
 
     async says(page, selector, what, pattern) {
         let said = await page.innerText(selector);
-        for (let n = 0; n < 40 && !pattern.test(said); n++) { /* figures are drawn a little later */
+        /* Figures are drawn a little later. */
+        for (let n = 0; n < 40 && !pattern.test(said); n++) {
             await page.waitForTimeout(50);
             said = await page.innerText(selector);
         }
         this.check(what, pattern.test(said), said);
     }
 
-    /* Ask axe-core, with other options than all rules if some are given. Its script needs a page with
-     * bypassCSP, or that of a debugger. */
+    /* Ask axe-core, with other options than all rules if some are given. Its script needs a page
+     * with bypassCSP, or that of a debugger. */
     async axe(page, what, options = {}) {
         if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(AXE);
-        const found = await page.evaluate(
-            async (options) =>
-                (
-                    await window.axe.run(document, {
-                        resultTypes: ['violations'],
-                        runOnly: [
-                            'wcag2a',
-                            'wcag2aa',
-                            'wcag21a',
-                            'wcag21aa',
-                            'wcag22aa',
-                            'best-practice',
-                        ],
-                        ...options,
-                    })
-                ).violations.map((v) =>
-                    `${v.id}: ${v.nodes.map((n) => n.target).join(', ')}`.slice(0, 300)
-                ),
-            options
-        );
-        this.same(`axe, ${what}`, found, []);
-    }
-
-    async shot(page, name) {
-        if (process.env.SHOTS) {
-            fs.mkdirSync(process.env.SHOTS, { recursive: true });
-            await page.screenshot({ path: `${process.env.SHOTS}/${name}.png` });
-        }
+        const found = await page.evaluate(async (more) => {
+            const standards = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'],
+                runOnly = [...standards, 'best-practice'],
+                options = { resultTypes: ['violations'], runOnly, ...more };
+            const { violations } = await window.axe.run(document, options),
+                nodes = (v) => v.nodes.map((n) => n.target).join(', ');
+            return violations.map((v) => `${v.id}: ${nodes(v)}`.slice(0, 300));
+        }, options);
+        await this.is(`axe, ${what}`, found, []);
     }
 }
 
@@ -173,7 +163,7 @@ async function begin(page, prompt) {
     await page.fill('#prompt', prompt);
     await page.press('#prompt', 'Enter');
     await page.locator('.turn').nth(before).waitFor();
-    /* It is drawn for the first time, which says that it is being written; not if it has no token. */
+    /* It is drawn for the first time, so it is being written; not if it has no token. */
     const drawn = page.locator('.turn').nth(before).locator('.answer .t').first();
     await drawn.waitFor({ state: 'attached', timeout: 2000 }).catch(() => {});
 }
@@ -206,7 +196,23 @@ async function json(url, body) {
     return (await fetch(url, how)).json();
 }
 
+/* Take a picture for people, if they want one. */
+async function shot(page, name, options = {}) {
+    if (!process.env.SHOTS) return;
+    fs.mkdirSync(process.env.SHOTS, { recursive: true });
+    await page.screenshot({ path: `${process.env.SHOTS}/${name}.png`, ...options });
+}
+
+const count = (page, selector) => page.locator(selector).count();
 const texts = (page, selector) => page.locator(selector).allTextContents();
 
+/* All text and all attributes of an element, as they reached the document. */
+const everything = (page, selector) =>
+    page.$eval(selector, (root) => {
+        const all = [root, ...root.querySelectorAll('*')].flatMap((e) => [...e.attributes]);
+        return root.textContent + all.map((a) => a.value).join(' ');
+    });
+
 const { HOSTILE } = mock;
-module.exports = { LARGE, SMALL, Bench, json, mode, texts, write, begin, ended, save, HOSTILE };
+module.exports = { LARGE, SMALL, HOSTILE, Bench, json, mode, count, texts, everything };
+Object.assign(module.exports, { heard, shot, write, begin, ended, save });

@@ -1,6 +1,6 @@
 /* Texts of a model, a prompt or a server that try to be more than text. */
 'use strict';
-const { write, HOSTILE, texts } = require('./browser.js');
+const { write, shot, HOSTILE, texts, everything } = require('./browser.js');
 
 /* Characters that must not reach the document: controls and those that reorder text. */
 const FORBIDDEN = new RegExp(
@@ -9,40 +9,18 @@ const FORBIDDEN = new RegExp(
 );
 
 async function harmless(bench, page, what) {
-    bench.same(
-        `${what}: no element was made`,
-        await page.evaluate(
-            () =>
-                document.querySelectorAll(
-                    '#thread :is(script, img, svg, a, iframe), #details :is(script, img, a)'
-                ).length
-        ),
-        0
-    );
-    const text = await page.evaluate(
-        () =>
-            document.body.textContent +
-            [...document.querySelectorAll('*')]
-                .map((e) => [...e.attributes].map((a) => a.value).join(' '))
-                .join(' ')
-    );
-    const found = FORBIDDEN.exec(text.replace(/\r/g, ''));
-    bench.check(
-        `${what}: no control character is in the document`,
-        !found,
-        found && text.slice(found.index - 80, found.index + 40)
-    );
-    bench.same(`${what}: no error, no dialog`, page.errors, []);
-    bench.same(
-        `${what}: the policy is not breached`,
-        await page.evaluate(() => window.seen.breaches),
-        []
-    );
-    bench.same(
-        `${what}: no request went elsewhere`,
-        page.requests.filter((u) => !u.startsWith(bench.url) && !/^(data|blob|file):/.test(u)),
-        []
-    );
+    const made = ':is(#thread, #details) :is(script, img, a), #thread :is(svg, iframe)',
+        elsewhere = (u) => !u.startsWith(bench.url) && !/^(data|blob|file):/.test(u);
+    await bench.rows(page, [
+        [`${what}: no element was made`, made, 0],
+        [`${what}: the policy is not breached`, () => window.seen.breaches, []],
+    ]);
+    const text = (await everything(page, 'html')).replace(/\r/g, ''),
+        at = text.search(FORBIDDEN);
+    const near = text.slice(Math.max(at - 80, 0), at + 40);
+    bench.check(`${what}: no control character is in the document`, at < 0, near);
+    await bench.is(`${what}: no error, no dialog`, page.errors, []);
+    await bench.is(`${what}: no request went elsewhere`, page.requests.filter(elsewhere), []);
 }
 
 async function tokens(bench) {
@@ -50,62 +28,49 @@ async function tokens(bench) {
     await page.check('#side');
     await write(page, '@hostile');
     const shown = await texts(page, '.answer >> nth=1 >> .t');
-    bench.same('</script> is text', shown[0], HOSTILE[0]);
-    bench.same('an image is text', shown[1], HOSTILE[1]);
-    bench.same('U+202E is named', shown[2], ' U+202Eevil');
-    bench.same('NUL is named', shown[3], 'NUL');
-    bench.same('half a surrogate pair is named', shown[5], 'U+D800');
-    bench.same(
-        '10,000 combining marks are cut',
-        shown[6],
-        'e' + '\u0301'.repeat(8) + '+9992 marks'
-    );
-    bench.same('a token of 5,000 letters is cut', shown[8], 'x'.repeat(400) + '+4600 characters');
-    bench.same('an entity is not decoded', shown[10], '&lt;');
-    bench.same('Arabic stays as it is', shown[13], HOSTILE[13]);
-    bench.same('joined emoji stay whole', shown[14], HOSTILE[14]);
-    bench.same('a part of a character has a mark', shown[20], '·');
-    const bidi = await page.$eval('.block', (e) => getComputedStyle(e).unicodeBidi);
-    bench.check(
-        'blocks are isolated from their surroundings',
-        /plaintext|isolate/.test(bidi),
-        bidi
-    );
-    const high = await page.$eval(
-        '.text',
-        (e) => e.getBoundingClientRect().height
-    );
-    bench.check(
-        'nothing overflows upwards or sideways',
-        high < 3000 &&
-            (await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)),
-        high
-    );
+    for (const [what, i, wanted] of [
+        ['</script> is text', 0, HOSTILE[0]],
+        ['an image is text', 1, HOSTILE[1]],
+        ['U+202E is named', 2, ' U+202Eevil'],
+        ['NUL is named', 3, 'NUL'],
+        ['half a surrogate pair is named', 5, 'U+D800'],
+        ['10,000 combining marks are cut', 6, 'e' + '\u0301'.repeat(8) + '+9992 marks'],
+        ['a token of 5,000 letters is cut', 8, 'x'.repeat(400) + '+4600 characters'],
+        ['an entity is not decoded', 10, '&lt;'],
+        ['Arabic stays as it is', 13, HOSTILE[13]],
+        ['joined emoji stay whole', 14, HOSTILE[14]],
+        ['a part of a character has a mark', 20, '·'],
+    ])
+        await bench.is(what, shown[i], wanted);
+    const bidi = () => getComputedStyle(document.querySelector('.block')).unicodeBidi;
+    const overflows = () =>
+        document.querySelector('.text').getBoundingClientRect().height >= 3000 ||
+        document.documentElement.scrollWidth > innerWidth;
+    await bench.rows(page, [
+        ['blocks are isolated from their surroundings', bidi, /plaintext|isolate/],
+        ['nothing overflows upwards or sideways', overflows, false],
+    ]);
     for (let i = 0; i < HOSTILE.length + 1; i++)
         await page.locator('.answer >> nth=1 >> .t').nth(i).dispatchEvent('click');
     await bench.says(page, '#details', 'details of all of them open', /Token/);
     await harmless(bench, page, 'tokens');
-    await bench.shot(page, 'hostile');
+    await shot(page, 'hostile');
 }
 
 async function elsewhere(bench) {
-    const evil = HOSTILE.slice(0, 14).join(''),
-        page = await bench.page({
-            info: (i) => ({
-                ...i,
-                version: evil,
-                model: { ...i.model, name: evil },
-                questions: [evil],
-                policies: [evil],
-                cloud: { ...i.cloud, state: 'refused', why: evil, model: evil },
-            }),
-        });
+    const evil = HOSTILE.slice(0, 14).join('');
+    const info = (i) => ({
+        ...i,
+        version: evil,
+        model: { ...i.model, name: evil },
+        questions: [evil],
+        policies: [evil],
+        cloud: { ...i.cloud, state: 'refused', why: evil, model: evil },
+    });
+    const page = await bench.page({ info });
     await write(page, `@refuse ${evil}`);
     await page.locator('#banner:not(:empty)').waitFor();
-    bench.check(
-        'a hostile reason is one line of the banner',
-        (await page.textContent('#banner')).includes('</script>')
-    );
+    await bench.is('a hostile reason is one line', page.textContent('#banner'), /<\/script>/);
     await harmless(bench, page, 'prompt and server');
 }
 

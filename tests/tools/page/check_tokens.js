@@ -1,270 +1,181 @@
 /* What is seen of tokens: marks, shades, details, differences, threshold, timeline, numbers. */
 'use strict';
-const { SMALL, write, ended, texts } = require('./browser.js');
+const { SMALL, count, shot, write, ended, texts } = require('./browser.js');
 
+/* How the first element of a selector, or what stands behind it, is drawn. */
 const style = (page, selector, pseudo) =>
-    page
-        .locator(selector)
-        .first()
-        .evaluate((e, p) => {
-            const s = getComputedStyle(e, p);
-            return {
-                line: s.textDecorationLine,
-                kind: s.textDecorationStyle,
-                weight: Number(s.fontWeight),
-                content: s.content,
-            };
-        }, pseudo);
+    page.locator(selector).first().evaluate((e, p) => {
+        const s = getComputedStyle(e, p);
+        return `${s.textDecorationLine} ${s.textDecorationStyle} ${s.fontWeight} ${s.content}`;
+    }, pseudo);
+
+const MARKS = [
+    ['the small model’s tokens are plain', '.turn .edge', null, /^none \w+ 400 /],
+    ['the cloud’s are underlined and bold', '.turn .cloud .w', null, /^underline solid [789]00 /],
+    ['but not the space before', '.turn .cloud', null, /^none /],
+    ['the cloud’s have a c', '.turn .cloud', '::after', / "c"/],
+    ['remembered ones are dotted', '.marks .memo .w', null, /^\w+ dotted /],
+    ['with an m', '.marks .memo', '::after', / "m"/],
+    ['fallbacks are wavy', '.turn .fallback .w', null, /^underline wavy /],
+    ['with an !', '.turn .fallback', '::after', / "!/],
+];
 
 async function marks(bench) {
     const page = await bench.page();
     await write(page, '@plain');
-    const edge = await style(page, '.turn .edge'),
-        cloud = await style(page, '.turn .cloud .w');
-    bench.check(
-        'the small model’s tokens are plain',
-        edge.line === 'none' && edge.weight === 400,
-        edge
-    );
-    bench.check(
-        'the cloud’s are underlined and bold',
-        cloud.line === 'underline' && cloud.kind === 'solid' && cloud.weight >= 700,
-        cloud
-    );
-    const [word, whole] = await page.$eval('.turn .cloud', (e) => [
-        e.querySelector('.w').textContent,
-        e.textContent,
-    ]);
-    bench.check(
-        'but not the space before',
-        whole === ` ${word}` && (await style(page, '.turn .cloud')).line === 'none',
-        whole
-    );
-    bench.check(
-        'the cloud’s have a c',
-        /^"c"/.test((await style(page, '.turn .cloud', '::after')).content)
-    );
-    const memo = await style(page, '.marks .memo .w');
-    bench.check(
-        'remembered ones are dotted, with an m',
-        memo.kind === 'dotted' &&
-            /^"m"/.test((await style(page, '.marks .memo', '::after')).content),
-        memo
-    );
     await write(page, '@fail');
-    const fall = await style(page, '.turn .fallback .w');
-    bench.check(
-        'fallbacks are wavy, with an !',
-        fall.kind === 'wavy' &&
-            fall.line === 'underline' &&
-            /^"!/.test((await style(page, '.turn .fallback', '::after')).content),
-        fall
-    );
+    for (const [what, selector, pseudo, wanted] of MARKS)
+        await bench.is(what, style(page, selector, pseudo), wanted);
+    const space = () => {
+        const e = document.querySelector('.turn .cloud');
+        return e.textContent === ` ${e.querySelector('.w').textContent}`;
+    };
     await page.check('#colour [value=score]');
     await page.locator('.turn >> nth=1 >> .t[data-h]').nth(50).waitFor();
-    const heat = await page.$$eval(
-        '.turn .t[data-h]',
-        (all) => [...new Set(all.map((e) => e.dataset.h))].length
-    );
-    bench.check('scores have tints of several strengths', heat >= 3, heat);
-    const tint = await page.$eval('.turn .t[data-h="0"], .turn .t[data-h="1"]', (e) =>
-        getComputedStyle(e)
-    );
-    bench.check(
-        'a tint is no picture, and is printed',
-        tint.backgroundImage === 'none' && tint.printColorAdjust === 'exact',
-        [tint.backgroundImage, tint.printColorAdjust]
-    );
+    const strengths = () =>
+        new Set([...document.querySelectorAll('.turn .t[data-h]')].map((e) => e.dataset.h)).size;
+    const tint = () => {
+        const e = document.querySelector('.turn .t:is([data-h="0"], [data-h="1"])'),
+            s = getComputedStyle(e);
+        return `${s.backgroundImage} ${s.printColorAdjust}`;
+    };
+    const printed = () => getComputedStyle(document.querySelector('.lanes i')).printColorAdjust;
+    await bench.rows(page, [
+        ['which is no part of the word', space, true],
+        ['scores have tints of several strengths', strengths, (n) => n >= 3],
+        ['a tint is no picture, and is printed', tint, 'none exact'],
+    ]);
     await page.emulateMedia({ media: 'print' });
-    bench.check(
-        'on paper there is the key, without what only a screen can do',
-        (await page.isVisible('.marks .cloud')) &&
-            (await page.isVisible('#shade')) &&
-            (await page.isHidden('#colour')) &&
-            (await page.$eval('.lanes i', (e) => getComputedStyle(e).printColorAdjust)) === 'exact'
-    );
+    await bench.rows(page, [
+        ['on paper there is the key', '.marks .cloud', true],
+        ['and what shades mean', '#shade', true],
+        ['without what only a screen can do', '#colour', false],
+        ['in colour', printed, 'exact'],
+    ]);
     await page.emulateMedia({ media: null });
     await page.check('#colour [value=probability]');
     await bench.says(page, '#shade', 'shades are explained', /less probable/);
     await page.check('#colour [value=""]');
     await page.waitForFunction(() => !document.querySelector('.turn .t[data-h]'));
-    bench.same('shades go away', await page.locator('.turn .t[data-h]').count(), 0);
+    bench.check('shades go away', true);
 }
 
 async function details(bench) {
     const page = await bench.page();
     await write(page, '@plain');
     await page.hover('.turn .cloud >> nth=0');
-    const said = await page.innerText('#details');
-    bench.check(
-        'hovering shows score and threshold',
-        /Score 0\.\d+, below the threshold of 0\.500/.test(said),
-        said
-    );
-    bench.check(
-        'and five choices with probabilities',
-        (await page.locator('.choice').count()) >= 5
-    );
-    bench.check(
-        'and time, bytes and retries',
-        /Written after/.test(said) && /Sent/.test(said) && /Retries/.test(said)
-    );
+    const parts = /Score 0\.\d+, below the threshold of 0\.500[^]*Written after[^]*Sent[^]*Retries/;
+    await bench.says(page, '#details', 'hovering shows score, time, bytes and retries', parts);
+    await bench.is('and five choices with probabilities', count(page, '.choice'), (n) => n >= 5);
     await page.mouse.move(5, 5);
     await bench.says(page, '#details', 'leaving ends it', /Point at a token/);
     await page.click('.turn .cloud >> nth=1');
     await page.mouse.move(5, 5);
     await bench.says(page, '#details', 'a click keeps it', /written by the cloud/);
-    await bench.shot(page, 'details');
+    await shot(page, 'details');
     const at = await page.$eval('.turn .at', (e) => e.index),
-        chosen = page.locator('.choice').nth(2);
-    const id = (await page.locator('.choice bdi').nth(2).textContent()).replace(/␣/g, ' ');
-    await chosen.click();
+        chosen = (await page.locator('.choice bdi').nth(2).textContent()).replace(/␣/g, ' ');
+    await page.locator('.choice').nth(2).click();
     await ended(page);
     const kept = await texts(page, '.turn >> nth=0 >> .t'),
         now = await texts(page, '.turn >> nth=1 >> .t');
-    bench.same('what was before stays', now.slice(0, at), kept.slice(0, at));
-    bench.same('then comes the chosen token', now[at], id);
-    bench.check(
-        'it is marked',
-        await page
-            .locator('.turn >> nth=1 >> .t')
-            .nth(at)
-            .evaluate((e) => e.classList.contains('you'))
-    );
-    const body = page.bodies[page.bodies.length - 1];
-    bench.check(
-        'the ids up to it are the prompt',
-        body.path === '/v1/completions' &&
-            body.prompt.length === 3 + at + 1 &&
-            body.prompt.every((x) => Number.isInteger(x)),
-        body.prompt
-    );
-    bench.check('the model goes on from there', now.length > at + 1);
+    await bench.is('what was before stays', now.slice(0, at), kept.slice(0, at));
+    await bench.is('then comes the chosen token', now[at], chosen);
+    await bench.is('and the model goes on', now.length, (n) => n > at + 1);
+    const yours = page.locator('.turn >> nth=1 >> .t').nth(at).getAttribute('class');
+    await bench.is('it is marked', yours, /\byou\b/);
+    const { path, prompt } = page.bodies[page.bodies.length - 1],
+        ids = prompt.length === 3 + at + 1 && prompt.every((x) => Number.isInteger(x));
+    bench.check('the ids up to it are the prompt', path === '/v1/completions' && ids, prompt);
 }
 
 async function sideBySide(bench) {
     const page = await bench.page();
     await page.check('#side');
     await write(page, '@plain');
-    bench.same('there are three columns', await texts(page, '.answer h3'), [
-        'Small model alone',
-        'Routed',
-        'Cloud alone',
-    ]);
-    const asked = page.bodies.map((b) => b.model);
-    bench.check(
-        'each is asked by its name',
-        new Set(asked).size === 3 && asked[0].endsWith(':edge') && asked[2].endsWith(':cloud'),
-        asked
-    );
-    const [edge, routed] = await Promise.all(
-        [0, 1].map((i) => texts(page, `.answer >> nth=${i} >> .t`))
-    );
-    bench.same(
-        'a text of one author has no marks',
-        await page.$$eval(
-            '.answer:nth-child(3) .t',
-            (all) => all.filter((e) => /"\S+"/.test(getComputedStyle(e, '::after').content)).length
-        ),
-        0
-    );
-    await bench.says(page, '.answer:nth-child(3) .note', 'its head says so once', /all by the cloud/);
-    const first = edge.findIndex((t, i) => t !== routed[i]);
+    const heads = ['Small model alone', 'Routed', 'Cloud alone'];
+    await bench.is('there are three columns', texts(page, '.answer h3'), heads);
+    const names = page.bodies.map((b) => b.model.replace(/^[^:]*/, '')).join(' ');
+    await bench.is('each is asked by its name', names, /^:edge (:routed)? ?:cloud$/);
+    const column = (i) => texts(page, `.answer >> nth=${i} >> .t`),
+        [edge, routed] = [await column(0), await column(1)],
+        first = edge.findIndex((t, i) => t !== routed[i]);
     await page.locator('.differs').first().waitFor();
-    bench.same(
-        'the first difference is marked',
-        await page.$eval('.answer .differs', (e) => e.index),
-        first
-    );
-    bench.check(
-        'and told',
-        (await page.textContent('.answer >> nth=0 >> .diff')).includes(`token ${first + 1}`)
-    );
-    for (const [width, lines] of [
-        [1280, 1],
-        [1200, 1],
-        [965, 1],
-        [900, 1],
-        [880, 3],
-    ]) {
+    const marked = () =>
+        [...document.querySelectorAll('.answer:nth-child(3) .t')].filter((e) =>
+            /"\S+"/.test(getComputedStyle(e, '::after').content)
+        ).length;
+    const different = () => document.querySelector('.answer .differs').index,
+        told = new RegExp(`token ${first + 1}\\b`);
+    await bench.rows(page, [
+        ['a text of one author has no marks', marked, 0],
+        ['its head says so once', '.answer:nth-child(3) .note', /all by the cloud/],
+        ['the first difference is marked', different, first],
+        ['and told', '.answer >> nth=0 >> .diff', told],
+    ]);
+    for (const width of [1280, 1200, 965, 900, 880]) {
         await page.setViewportSize({ width, height: 660 });
-        const tops = await page.$$eval('.answer', (all) => all.map((e) => e.offsetTop));
-        bench.same(`the columns at ${width} px are in ${lines} line(s)`, new Set(tops).size, lines);
+        const tops = () =>
+            new Set([...document.querySelectorAll('.answer')].map((e) => e.offsetTop)).size;
+        await bench.rows(page, [[`lines of columns at ${width} px`, tops, width < 900 ? 3 : 1]]);
     }
     await page.setViewportSize(SMALL);
-    await bench.shot(page, 'side');
+    await shot(page, 'side');
 }
 
 async function threshold(bench) {
     const page = await bench.page();
     await write(page, '@plain');
-    await page.fill('#threshold', '0.5');
-    const n = async () =>
-        Number(/, (\d+) (is|are) below/.exec(await page.textContent('#below'))[1]);
-    await page.waitForTimeout(200);
-    const few = await n();
-    await page.fill('#threshold', '0.97');
-    await page.waitForTimeout(200);
-    const many = await n(),
-        flips = await page.locator('.flips').count();
-    bench.check('a higher threshold covers more scores', many > few && few > 0, [few, many]);
-    bench.check(
-        'it says that this is only an estimate',
-        /only an estimate \(open loop\)/.test(await page.textContent('#below'))
-    );
-    bench.check('tokens that would change sides are framed', flips === many - few, [
-        flips,
-        many,
-        few,
+    const below = async (limit) => {
+        await page.fill('#threshold', limit);
+        await page.waitForTimeout(200);
+        return Number(/, (\d+) (is|are) below/.exec(await page.textContent('#below'))[1]);
+    };
+    const few = await below('0.5'),
+        more = (await below('0.97')) - few;
+    bench.check('a higher threshold covers more scores', more > 0 && few > 0, [few, more]);
+    await bench.rows(page, [
+        ['it says that this is only an estimate', '#below', /only an estimate \(open loop\)/],
+        ['tokens that would change sides are framed', '.flips', more],
     ]);
     await page.click('#again');
     await ended(page);
-    const title = () => page.textContent('#numbers-name');
-    bench.same('the numbers say whose they are', await title(), 'In numbers: routed, text 2');
+    await bench.rows(page, [
+        ['the numbers say whose they are', '#numbers-name', 'In numbers: routed, text 2'],
+    ]);
     await page.click('.turn:nth-child(1) .t >> nth=2');
-    bench.same('also those of an older text', await title(), 'In numbers: routed, text 1');
-    bench.same('as do the counts', await page.innerText('#whose'), 'Counted: routed, text 1');
-    bench.check(
-        'which is named so',
-        (await page.textContent('.turn:nth-child(1) h2')).endsWith('text 1')
-    );
-    bench.same('Write again sends it', page.bodies[page.bodies.length - 1].mizzle.threshold, 0.97);
-    bench.check(
-        'and the cloud writes more',
-        (await page.locator('.turn:nth-child(2) :is(.cloud, .memo)').count()) > few
-    );
+    await bench.rows(page, [
+        ['also those of an older text', '#numbers-name', 'In numbers: routed, text 1'],
+        ['as do the counts', '#whose', /^Counted: routed, text 1$/],
+        ['which is named so', '.turn:nth-child(1) h2', /text 1$/],
+    ]);
+    const sent = page.bodies[page.bodies.length - 1].mizzle.threshold,
+        clouds = count(page, '.turn:nth-child(2) :is(.cloud, .memo)');
+    await bench.is('Write again sends it', sent, 0.97);
+    await bench.is('and the cloud writes more', clouds, (n) => n > few);
 }
 
 async function timeline(bench) {
     const page = await bench.page();
     await write(page, '@plain');
     await page.waitForTimeout(300);
-    const inks = await page.$eval(
-        '#time canvas',
-        (c) =>
-            new Set(
-                new Uint32Array(
-                    c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer
-                )
-            ).size
-    );
-    bench.check('the timeline is drawn', inks > 4, inks);
-    bench.check(
-        'and told in words',
-        /\d+ steps of the small model and \d+ calls?.*hidden.*discarded/.test(
-            await page.textContent('.words')
-        ),
-        await page.textContent('.words')
-    );
-    const before = await page.$eval('.room', (e) => e.clientWidth);
+    const inks = () => {
+        const c = document.querySelector('#time canvas'),
+            { data } = c.getContext('2d').getImageData(0, 0, c.width, c.height);
+        return new Set(new Uint32Array(data.buffer)).size;
+    };
+    const words = page.textContent('.words'),
+        steps = /\d+ steps of the small model and \d+ calls?.*hidden.*discarded/;
+    await bench.rows(page, [['the timeline is drawn', inks, (n) => n > 4]]);
+    await bench.is('and told in words', words, steps);
+    const width = () => page.$eval('.room', (e) => e.clientWidth),
+        before = await width();
     await page.click('[data-zoom="2"]');
     await page.waitForFunction((w) => document.querySelector('.room').clientWidth > w, before);
-    bench.same('it zooms', await page.$eval('.room', (e) => e.clientWidth), 2 * before);
+    await bench.is('it zooms', width(), 2 * before);
     await page.click('#time canvas', { position: { x: 300, y: 40 } });
-    bench.check(
-        'a click there chooses the token of that time',
-        (await page.$eval('.turn .at', (e) => e.index)) > 5
-    );
+    const at = () => document.querySelector('.turn .at').index;
+    await bench.rows(page, [['a click there chooses the token of that time', at, (n) => n > 5]]);
     await page.evaluate(() => document.querySelector('#replay').click());
     await page.waitForFunction(() => {
         const n = document.querySelectorAll('.turn .t').length;

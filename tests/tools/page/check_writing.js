@@ -1,7 +1,8 @@
 /* A text is asked for, written, stopped and refused. */
 'use strict';
 const { gzipSync } = require('zlib');
-const { SMALL, json, mode, write, begin, ended, texts } = require('./browser.js');
+const browser = require('./browser.js');
+const { SMALL, json, mode, write, begin, ended, count, texts, shot } = browser;
 
 /* What the server sends, packed as it sends it. */
 async function size(bench) {
@@ -15,153 +16,121 @@ async function size(bench) {
 }
 
 async function firstLook(bench) {
-    const page = await bench.page();
-    bench.same('one heading says what this is', await page.locator('h1:visible').count(), 1);
-    const { names } = await json(`${bench.url}/mizzle/info`);
-    bench.same(
-        'the model is named as in the API',
-        (await page.textContent('#model')).split(' · ')[0],
-        names[0]
-    );
-    bench.same('the key shows four marks', await page.locator('.marks li').count(), 4);
-    bench.check(
-        'nothing that was not written is shown',
-        (await page.locator('#numbers').isHidden()) &&
-            (await page.locator('#time').isHidden()) &&
-            (await page.locator('#save').isHidden())
-    );
-    bench.same(
-        'the policy of the page is not breached',
-        await page.evaluate(() => window.seen.breaches),
-        []
-    );
-    bench.same(
-        'all requests go to the server',
-        page.requests.filter((u) => !u.startsWith(bench.url) && !u.startsWith('data:')),
-        []
-    );
-    await bench.shot(page, 'first');
+    const page = await bench.page(),
+        { names } = await json(`${bench.url}/mizzle/info`),
+        model = () => document.querySelector('#model').textContent.split(' · ')[0],
+        elsewhere = (u) => !u.startsWith(bench.url) && !u.startsWith('data:');
+    await bench.rows(page, [
+        ['one heading says what this is', 'h1:visible', 1],
+        ['the model is named as in the API', model, names[0]],
+        ['the key shows four marks', '.marks li', 4],
+        ['nothing that was not written is shown', ':is(#numbers, #time, #save):visible', 0],
+        ['the policy of the page is not breached', () => window.seen.breaches, []],
+    ]);
+    await bench.is('all requests go to the server', page.requests.filter(elsewhere), []);
+    await shot(page, 'first');
 }
 
 /* Only what any server can do. */
 async function plain(bench) {
-    const page = await bench.page();
+    const page = await bench.page(),
+        prompt = 'Question: Where might you spot the lisuge?\nAnswer:';
     await mode(page, 'text');
-    await page.fill('#prompt', 'Question: Where might you spot the lisuge?\nAnswer:');
+    await page.fill('#prompt', prompt);
     await page.click('#settings summary');
     await page.fill('#max', '12');
     await page.press('#prompt', 'Enter');
     await ended(page);
-    const n = await page.locator('.turn .t').count(),
-        body = page.bodies[0];
-    bench.check('tokens are written, at most as many as wanted', n > 0 && n <= 12, n);
-    bench.check(
-        'raw text goes to /v1/completions',
-        body.path === '/v1/completions' &&
-            body.max_tokens === 12 &&
-            body.prompt.startsWith('Question') &&
-            body.stream &&
-            body.return_token_ids,
-        body
-    );
-    bench.same('a trace is asked for', body.mizzle.trace, { top: 5, events: true });
-    bench.same(
-        'the numbers are there',
-        (await texts(page, '#numbers dd')).filter((v) => v === '').length,
-        0
-    );
-    bench.check(
-        'screen readers hear that it is finished',
-        /^Finished: \d+ tokens/.test(await page.textContent('#status'))
-    );
-    bench.same(
-        'what is typed next replaces the prompt',
-        await page.$eval('#prompt', (e) => e.selectionEnd - e.selectionStart - e.value.length),
-        0
-    );
-    bench.same('no error', page.errors, []);
-    const stored = await page.evaluate(() => [
+    const few = (n) => n > 0 && n <= 12;
+    await bench.is('tokens are written, as many as wanted', count(page, '.turn .t'), few);
+    const { path, max_tokens, stream, return_token_ids, ...body } = page.bodies[0],
+        sent = [path, max_tokens, stream, return_token_ids, body.prompt.trimEnd()];
+    const raw = ['/v1/completions', 12, true, true, prompt];
+    await bench.is('raw text goes to /v1/completions', sent, raw);
+    await bench.is('a trace is asked for', body.mizzle.trace, { top: 5, events: true });
+    const open = () => [...document.querySelectorAll('#numbers dd')].filter((e) => !e.textContent);
+    const typed = () => {
+        const e = document.querySelector('#prompt');
+        return e.selectionEnd - e.selectionStart - e.value.length;
+    };
+    const stored = () => [
         Object.keys(localStorage),
         Object.keys(sessionStorage),
         document.cookie,
         Object.keys(JSON.parse(localStorage.mizzle)).sort(),
+    ];
+    const settings = ['ahead', 'colour', 'max', 'mode', 'most', 'side', 'temperature'];
+    await bench.rows(page, [
+        ['the numbers are there', open, []],
+        ['screen readers hear that it is finished', '#status', /^Finished: \d+ tokens/],
+        ['what is typed next replaces the prompt', typed, 0],
+        ['only settings are stored', stored, [['mizzle'], [], '', settings]],
     ]);
-    bench.same('only settings are stored', stored, [
-        ['mizzle'],
-        [],
-        '',
-        ['ahead', 'colour', 'max', 'mode', 'most', 'side', 'temperature'],
-    ]);
+    await bench.is('no error', page.errors, []);
 }
 
 async function chat(bench) {
     const page = await bench.page({ info: (i) => ({ ...i, chat: true }) });
-    bench.check('raw text goes without a word', await page.isHidden('#suits'));
+    await bench.rows(page, [['raw text goes without a word', '#suits', false]]);
     await mode(page, 'chat');
     await bench.says(page, '#suits', 'the demo pair was not taught to chat', /not taught/);
     await write(page, '@chat first');
     await write(page, '@chat second');
-    const body = page.bodies[1],
-        said = (await texts(page, '.turn >> nth=0 >> .t')).join('');
-    bench.same('chat goes to /v1/chat/completions', body.path, '/v1/chat/completions');
-    bench.same(
-        'a conversation goes on',
-        body.messages.map((m) => m.role),
-        ['user', 'assistant', 'user']
-    );
-    bench.same('the answer is sent back as it was written', body.messages[1].content, said);
-    bench.same('the prompt is empty again', await page.inputValue('#prompt'), '');
+    const { path, messages } = page.bodies[1],
+        said = (await texts(page, '.turn >> nth=0 >> .t')).join(''),
+        roles = messages.map((m) => m.role);
+    await bench.is('chat goes to /v1/chat/completions', path, '/v1/chat/completions');
+    await bench.is('a conversation goes on', roles, ['user', 'assistant', 'user']);
+    await bench.is('the answer is sent back as it was written', messages[1].content, said);
+    await bench.is('the prompt is empty again', page.inputValue('#prompt'), '');
     const able = await bench.page({ info: (i) => ({ ...i, chat: true, questions: [] }) });
-    bench.check(
-        'another pair may have been',
-        (await able.isChecked('#mode [value=chat]')) && (await able.textContent('#suits')) === ''
-    );
+    await bench.rows(able, [
+        ['another pair may have been', '#mode [value=chat]:checked', 1],
+        ['and nothing is said', '#suits', ''],
+    ]);
     const other = await bench.page({ info: (i) => ({ ...i, chat: false }) });
-    bench.check(
-        'without a chat format there is raw text',
-        (await other.isHidden('#mode')) && (await other.isChecked('#mode [value=text]'))
-    );
+    await bench.rows(other, [
+        ['without a chat format there is no choice', '#mode', false],
+        ['but raw text', '#mode [value=text]:checked', 1],
+    ]);
 }
 
 async function questions(bench) {
     const all = Array.from({ length: 7 }, (_, i) => `Question: @question ${i}?\nAnswer:`);
     const page = await bench.page({ info: (i) => ({ ...i, chat: false, questions: all }) });
-    bench.same('five questions are offered', (await texts(page, '#questions button')).slice(0, 5), [
-        ...all.slice(0, 5).map((q) => q.split('\n')[0].slice(10)),
-    ]);
+    const offered = (await texts(page, '#questions button')).slice(0, 5),
+        first = all.slice(0, 5).map((q) => q.split('\n')[0].slice(10));
+    await bench.is('five questions are offered', offered, first);
     await page.click('#questions button >> nth=5');
     await page.click('#questions button >> nth=1');
     await page.locator('.turn .t').first().waitFor();
-    bench.same('a click on one of the others asks it', page.bodies[0].prompt, all[6]);
+    await bench.is('a click on one of the others asks it', page.bodies[0].prompt, all[6]);
     await page.keyboard.press('Escape');
 }
 
 /* Where it costs nothing, the page begins with a text, which the first screen shows. */
 async function opening(bench, viewport) {
     const page = await bench.page({ opens: true, viewport }),
-        { questions } = await json(`${bench.url}/mizzle/info`);
+        asked = (await json(`${bench.url}/mizzle/info`)).questions[2],
+        size = `${viewport.width} x ${viewport.height}`,
+        marked = page.locator('.turn :is(.cloud, .memo)');
     await page.locator('.turn .t').nth(20).waitFor();
     await ended(page);
-    const size = `${viewport.width} x ${viewport.height}`;
-    bench.same(`${size}: the page begins with a question`, page.bodies[0].prompt, questions[2]);
-    const marked = page.locator('.turn :is(.cloud, .memo)').first(),
-        box = await marked.boundingBox(),
-        form = await page.locator('#form').boundingBox();
-    bench.check(
-        `${size}: what the cloud wrote of it is in the first screen`,
-        box.y + box.height <= Math.min(viewport.height, form.y),
-        [box, form]
-    );
-    bench.same(`${size}: above it stands what this is`, await page.isVisible('#intro p'), true);
-    await bench.shot(page, `opening-${viewport.width}`);
+    await bench.is(`${size}: the page begins with a question`, page.bodies[0].prompt, asked);
+    const box = await marked.first().boundingBox(),
+        form = await page.locator('#form').boundingBox(),
+        seen = box.y + box.height <= Math.min(viewport.height, form.y);
+    bench.check(`${size}: what the cloud wrote is in the first screen`, seen, [box, form]);
+    await bench.rows(page, [[`${size}: above it stands what this is`, '#intro p', true]]);
+    await shot(page, `opening-${viewport.width}`);
     /* README's picture. */
     await page.setViewportSize({ width: 1000, height: 560 });
-    await page.locator('.turn :is(.cloud, .memo)').last().click();
-    await bench.shot(page, `picture-${viewport.width}`);
+    await marked.last().click();
+    await shot(page, `picture-${viewport.width}`);
     await page.click('#clear');
     await page.waitForTimeout(200);
-    bench.same(`${size}: it does so once`, await page.locator('.turn').count(), 0);
-    bench.same(`${size}: no error`, page.errors, []);
+    await bench.rows(page, [[`${size}: it does so once`, '.turn', 0]]);
+    await bench.is(`${size}: no error`, page.errors, []);
 }
 
 /* A text that nobody asked for takes nothing from a limit. */
@@ -169,14 +138,15 @@ async function sparing(bench) {
     const info = (i) => ({ ...i, cloud: { ...i.cloud, limited: true } }),
         page = await bench.page({ opens: true, info });
     await page.waitForTimeout(200);
-    bench.same('with a limit, the page begins without a text', page.bodies, []);
+    await bench.is('with a limit, the page begins without a text', page.bodies, []);
 }
 
 /* It says what it waits for. */
 async function waiting(bench) {
     const page = await bench.page();
     await begin(page, '@asks');
-    await bench.says(page, '.answer .note', 'it says when it waits for the cloud', /asking the cloud …/);
+    const note = 'it says when it waits for the cloud';
+    await bench.says(page, '.answer .note', note, /asking the cloud …/);
     await page.keyboard.press('Escape');
     await ended(page);
 }
@@ -185,58 +155,37 @@ async function stopping(bench) {
     const page = await bench.page();
     await begin(page, '@slow');
     await page.locator('.turn .t').nth(3).waitFor();
-    bench.check(
-        'the button says Stop',
-        (await page.isVisible('#stop')) && (await page.isHidden('#go'))
-    );
-    await bench.shot(page, 'writing');
+    await bench.rows(page, [
+        ['the button says Stop', '#stop', true],
+        ['and not Go', '#go', false],
+    ]);
+    await shot(page, 'writing');
     await page.keyboard.press('Escape');
     await ended(page);
-    const n = await page.locator('.turn .t').count();
-    bench.check('Esc stops', n >= 4 && n < 60, n);
-    await page.waitForFunction(() =>
-        /stopped/.test(document.querySelector('.answer .note').textContent)
-    );
-    bench.check('what was stopped says so', true);
+    await bench.is('Esc stops', count(page, '.turn .t'), (n) => n >= 4 && n < 60);
+    await bench.says(page, '.answer .note', 'what was stopped says so', /stopped/);
     await begin(page, '@slow');
     await page.locator('.turn >> nth=1 >> .t').nth(2).waitFor();
     await page.click('#stop');
     await ended(page);
-    bench.check('the button stops', (await page.locator('.turn >> nth=1 >> .t').count()) < 60);
+    await bench.is('the button stops', count(page, '.turn >> nth=1 >> .t'), (n) => n < 60);
 }
 
 async function faults(bench) {
     const page = await bench.page();
-    const said = async () => (await texts(page, '.answer .fail')).pop();
-    await write(page, '@refuse');
-    bench.same(
-        'a refusal is shown as it was said',
-        await said(),
-        'the prompt has 5000 tokens, 4096 fit'
-    );
-    await write(page, '@error');
-    bench.same('an error after the start is shown', await said(), 'the model broke');
-    bench.same(
-        'what was written before it stays',
-        await page.locator('.turn >> nth=1 >> .t').count(),
-        5
-    );
-    await write(page, '@ends');
-    bench.check(
-        'a text that is cut is not taken for complete',
-        /before it was complete/.test(await said())
-    );
-    await page.route('**/v1/**', (r) => r.abort());
-    await write(page, '@gone');
-    bench.check(
-        'a lost connection is explained',
-        /connection to Mizzle is lost/.test(await said())
-    );
-    bench.same(
-        'errors are not exceptions',
-        page.errors.filter((e) => !/ERR_FAILED/.test(e)),
-        []
-    );
+    for (const [script, what, wanted] of [
+        ['@refuse', 'a refusal is as it was said', /^the prompt has 5000 tokens, 4096 fit$/],
+        ['@error', 'an error after the start is shown', /^the model broke$/],
+        ['@ends', 'a text that is cut is not taken for complete', /before it was complete/],
+        ['@gone', 'a lost connection is explained', /connection to Mizzle is lost/],
+    ]) {
+        if (script === '@gone') await page.route('**/v1/**', (r) => r.abort());
+        await write(page, script);
+        await bench.is(what, (await texts(page, '.answer .fail')).pop(), wanted);
+    }
+    await bench.rows(page, [['what was written before it stays', '.turn >> nth=1 >> .t', 5]]);
+    const errors = page.errors.filter((e) => !/ERR_FAILED/.test(e));
+    await bench.is('errors are not exceptions', errors, []);
 }
 
 module.exports = [

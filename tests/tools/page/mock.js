@@ -9,26 +9,10 @@ const WORDS = (
     ' single token , so that the answer is right'
 ).split(/(?= )/);
 const HOSTILE = [
-    '</script>',
-    '<img src=x onerror=alert(1)>',
-    ' \u202eevil',
-    '\u0000',
-    '\u0007',
-    '\ud800',
-    'e' + '\u0301'.repeat(10000),
-    '\u2066',
-    'x'.repeat(5000),
-    '<!--<script>',
-    '&lt;',
-    '\u2028',
-    '\ufeff',
-    ' مرحبا',
-    ' 👩‍👩‍👧',
-    '\r\n',
-    '\t',
-    '\u200b',
-    'javascript:alert(1)',
-    '\'"`${alert(1)}',
+    ...['</script>', '<img src=x onerror=alert(1)>', ' \u202eevil', '\u0000', '\u0007', '\ud800'],
+    ...['e' + '\u0301'.repeat(10000), '\u2066', 'x'.repeat(5000), '<!--<script>', '&lt;'],
+    ...['\u2028', '\ufeff', ' مرحبا', ' 👩‍👩‍👧', '\r\n', '\t', '\u200b'],
+    ...['javascript:alert(1)', '\'"`${alert(1)}'],
 ];
 const THRESHOLD = 0.5;
 
@@ -52,32 +36,18 @@ function token(i, wish) {
         edge = errs ? wrong : right;
     const failed = routed && wish.script === '@fail',
         id = cloud && !failed ? right : edge;
-    const top = [edge, right === edge ? wrong : right, 1, 2, 3].map((id, k) => ({
-        id,
-        text: WORDS[id],
-        logprob: Math.log(k ? (1 - score) / (k + 3) : score),
-    }));
+    const logprob = (k) => Math.log(k ? (1 - score) / (k + 3) : score),
+        ids = [edge, right === edge ? wrong : right, 1, 2, 3],
+        top = ids.map((id, k) => ({ id, text: WORDS[id], logprob: logprob(k) }));
     const memo = cloud && chance(i, 4) < 0.2,
-        late = 9 * i + (cloud ? 70 : 0);
+        retries = i % 3 === 0 ? 1 : 0,
+        ms = memo || failed ? 0 : 62,
+        call = cloud ? { ms, bytes_up: 410 + i, bytes_down: 220, retries, memo } : null;
     return {
-        pos: i,
-        id,
+        ...{ pos: i, id, score, top, call, ms: 12 + 9 * i + (cloud ? 70 : 0) },
+        ...{ edge_id: edge, edge_text: WORDS[edge] },
         text: i % 40 === 39 && wish.script !== '@line' ? '.\n\n' : WORDS[id],
-        score,
-        edge_id: edge,
-        edge_text: WORDS[edge],
         source: failed ? 'fallback' : cloud ? 'cloud' : 'edge',
-        top,
-        ms: 12 + late,
-        call: cloud
-            ? {
-                  ms: memo || failed ? 0 : 62,
-                  bytes_up: 410 + i,
-                  bytes_down: 220,
-                  retries: i % 3 === 0 ? 1 : 0,
-                  memo,
-              }
-            : null,
         fault: failed ? 'connection refused' : null,
     };
 }
@@ -96,81 +66,56 @@ function events(t) {
 function tokens(wish) {
     const n = /@(long|line|burst)/.test(wish.script) ? 4000 : Math.min(wish.max_tokens || 60, 60);
     const list = Array.from({ length: n }, (_, i) => token(i, wish));
-    if (wish.script === '@hostile')
-        HOSTILE.forEach((text, i) =>
-            Object.assign(list[i], { text, edge_text: text, fault: text })
-        );
-    if (wish.script === '@hostile')
-        Object.assign(list[20], { text: '', bytes: [0xf0, 0x9f] }, { id: 4242 });
+    if (wish.script !== '@hostile') return list;
+    HOSTILE.forEach((text, i) => Object.assign(list[i], { text, edge_text: text, fault: text }));
+    Object.assign(list[20], { text: '', bytes: [0xf0, 0x9f], id: 4242 });
     return list;
+}
+
+/* What is said of a whole text. */
+function summary(all, wish) {
+    const calls = all.filter((t) => t.call && !t.call.memo).length,
+        cloud = all.filter((t) => t.source === 'cloud').length,
+        threshold = wish.mizzle?.threshold ?? THRESHOLD;
+    const ledger = {
+        ...{ tokens: all.length, cloud, fallback: 0, memo: 0, calls, committed: calls, failed: 0 },
+        ...{ bytes_up: calls * 420, bytes_down: calls * 220, ttft_ms: 12, total_ms: 700 },
+    };
+    return { threshold, policy: 'mlp', seed: wish.seed ?? 17, ledger };
 }
 
 async function write(req, reply, wish, chat) {
     const all = tokens(wish),
-        pause = { '@slow': 150, '@long': 0, '@line': 0, '@burst': 0 }[wish.script] ?? 1;
-    const send = (e) => reply.write(`data: ${JSON.stringify(e)}\n\n`);
-    const piece = (text) => (chat ? { delta: { content: text } } : { text });
+        pause = { '@slow': 150, '@long': 0, '@line': 0, '@burst': 0 }[wish.script] ?? 1,
+        size = { '@long': 5, '@line': 5, '@burst': 4000 }[wish.script] || 1;
+    const rest = (ms) => new Promise((go) => setTimeout(go, ms)),
+        send = (e) => reply.write(`data: ${JSON.stringify(e)}\n\n`);
+    const choices = (content, more, role = undefined) => {
+        const piece = chat ? { delta: { role, content } } : { text: content };
+        return [{ index: 0, ...piece, finish_reason: null, ...more }];
+    };
     let gone = false;
-    reply.on('close', () => {
-        gone = true;
-    });
+    reply.on('close', () => (gone = true));
     reply.writeHead(200, { 'Content-Type': 'text/event-stream' });
-    send({
-        choices: [
-            {
-                index: 0,
-                ...(chat ? { delta: { role: 'assistant', content: '' } } : { text: '' }),
-                prompt_token_ids: Array.isArray(wish.prompt) ? wish.prompt : [7, 8, 9],
-                finish_reason: null,
-            },
-        ],
-    });
-    const size = { '@long': 5, '@line': 5, '@burst': 4000 }[wish.script] || 1;
+    const prompt_token_ids = Array.isArray(wish.prompt) ? wish.prompt : [7, 8, 9];
+    send({ choices: choices('', { prompt_token_ids }, 'assistant') });
     for (let i = 0; i < all.length && !gone; i += size) {
-        if (wish.script === '@error' && i === 5)
-            return reply.end(
-                'data: {"error":{"message":"the model broke","type":"server_error"}}\n\n'
-            );
-        if (wish.script === '@ends' && i === 5) return reply.end();
+        const error = { message: 'the model broke', type: 'server_error' };
+        if (wish.script === '@error' && i === 5) send({ error });
+        if (/@(error|ends)/.test(wish.script) && i === 5) return reply.end();
         const part = all.slice(i, i + size),
             asked = wish.script === '@asks' && events(part[0]).find((e) => e.kind === 'asked');
         if (asked) {
             send({ choices: [], mizzle: { events: [asked] } });
-            await new Promise((go) => setTimeout(go, 4000));
+            await rest(4000);
         }
-        send({
-            choices: [
-                { index: 0, ...piece(part.map((t) => t.text).join('')), finish_reason: null },
-            ],
-            mizzle: { tokens: part, events: part.flatMap(events) },
-        });
-        if (pause || i % 50 === 0) await new Promise((go) => setTimeout(go, pause));
+        const mizzle = { tokens: part, events: part.flatMap(events) };
+        send({ choices: choices(part.map((t) => t.text).join('')), mizzle });
+        if (pause || i % 50 === 0) await rest(pause);
     }
-    send({ choices: [{ index: 0, ...piece(''), finish_reason: 'length' }] });
-    const cloud = all.filter((t) => t.source === 'cloud'),
-        calls = all.filter((t) => t.call && !t.call.memo);
-    send({
-        choices: [],
-        usage: { prompt_tokens: 3, completion_tokens: all.length },
-        mizzle: {
-            threshold: wish.mizzle?.threshold ?? THRESHOLD,
-            policy: 'mlp',
-            seed: wish.seed ?? 17,
-            ledger: {
-                tokens: all.length,
-                cloud: cloud.length,
-                fallback: 0,
-                memo: 0,
-                calls: calls.length,
-                committed: calls.length,
-                failed: 0,
-                bytes_up: calls.length * 420,
-                bytes_down: calls.length * 220,
-                ttft_ms: 12,
-                total_ms: 700,
-            },
-        },
-    });
+    send({ choices: choices('', { finish_reason: 'length' }) });
+    const usage = { prompt_tokens: 3, completion_tokens: all.length };
+    send({ choices: [], usage, mizzle: summary(all, wish) });
     reply.end('data: [DONE]\n\n');
 }
 
@@ -185,16 +130,13 @@ function start() {
         reply.writeHead(400, { 'Content-Type': 'application/json' });
         reply.end('{"error":{"message":"the prompt has 5000 tokens, 4096 fit","type":"x"}}');
     });
+    const close = () => {
+        server.closeAllConnections();
+        server.close();
+    };
+    const url = () => `http://127.0.0.1:${server.address().port}`;
     return new Promise((done) =>
-        server.listen(0, '127.0.0.1', () =>
-            done({
-                url: `http://127.0.0.1:${server.address().port}`,
-                close: () => {
-                    server.closeAllConnections();
-                    server.close();
-                },
-            })
-        )
+        server.listen(0, '127.0.0.1', () => done({ url: url(), close }))
     );
 }
 

@@ -21,7 +21,7 @@ for q in 0 2 4 7; do
     expect 0 run --question $q --json
     cp "$dir/out" "$dir/run.$q"
 done
-CHROMIUM=$(command -v chromium-headless-shell || command -v chromium) \
-    node tests/tools/page/web_check.js "$dir" 0 2 4 7 || fail "build/web"
-command -v chromium-headless-shell chromium >/dev/null ||
-    skip "in a browser: no chromium (sh tools/setup.sh dev)"
+node tests/tools/page/web_check.js "$dir" 0 2 4 7 || fail "build/web in node"
+. tests/support/browser.sh
+CHROMIUM=$chromium NODE_PATH=$modules node tests/tools/page/web_check.js "$dir" 2 4 7 ||
+    fail "build/web in a browser"
