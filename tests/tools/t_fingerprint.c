@@ -17,19 +17,26 @@
 #include "tools/command.h"
 #include "weights/weights.h"
 
+/* Open a model. */
+static struct model *open_model(struct weights **w, const char *path)
+{
+    struct model *m;
+    struct kernels k;
+    struct err err = { "" };
+    CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
+    CHECK(weights_open(w, path, &err) == OK);
+    CHECK(model_open(&m, *w, &k, NULL, NULL, NULL, &err) == OK);
+    return m;
+}
+
 /* Return the fingerprint of a file; check its name and the type of its matrices. */
 static uint64_t fingerprint(const char *path, const char *name, const char *type, bool tokens)
 {
     struct weights *w;
-    struct model *m;
     struct tokenizer *t;
-    struct kernels k;
-    struct err err = { "" };
+    struct model *m = open_model(&w, path);
     char found[MODEL_NAME];
-    CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
-    CHECK(weights_open(&w, path, &err) == OK &&
-          model_open(&m, w, &k, NULL, NULL, NULL, &err) == OK);
-    CHECK(tokenizer_open(&t, w, &err) == OK);
+    CHECK(tokenizer_open(&t, w, NULL) == OK);
     model_file_name(found, w);
     CHECK(!strcmp(found, name) && !strcmp(model_file_type(w), type));
     uint64_t h = model_fingerprint(m, tokens ? t : NULL);
@@ -37,6 +44,17 @@ static uint64_t fingerprint(const char *path, const char *name, const char *type
     model_close(m);
     weights_close(w);
     return h;
+}
+
+/* Convert a model to folder.gguf, in static storage. */
+static const char *converted(const char *folder, char *type)
+{
+    static char from[64], to[80];
+    snprintf(from, sizeof(from), "%s", folder);
+    snprintf(to, sizeof(to), "%s.gguf", folder);
+    char *args[] = { "convert", from, to, "--type", type, "-q", NULL };
+    CHECK(command_run(&cmd_convert, 6, args) == EXIT_FINE);
+    return to;
 }
 
 /* All forms of a model have one fingerprint, which is returned. */
@@ -48,11 +66,7 @@ static uint64_t check_forms(unsigned seed)
     CHECK(h == fingerprint(folder, name, "F32", true));
     CHECK(h != fingerprint(folder, name, "F32", false));
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-        char from[64], to[80];
-        snprintf(from, sizeof(from), "%s", folder);
-        snprintf(to, sizeof(to), "%s.gguf", folder);
-        char *args[] = { "convert", from, to, "--type", types[i], "-q", NULL };
-        CHECK(command_run(&cmd_convert, 6, args) == EXIT_FINE);
+        const char *to = converted(folder, types[i]);
         /* 48 columns do not suit groups of 32, so ffn_down falls back to F16; the name stays. */
         CHECK(h == fingerprint(to, name, types[i], true));
         unlink(to);
@@ -99,13 +113,9 @@ static void check_name(void)
 static uint64_t exact(const char *path)
 {
     struct weights *w;
-    struct model *m;
-    struct kernels k;
     struct pool *pool;
-    struct err err = { "" };
-    CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK && pool_open(&pool, 3, &err) == OK);
-    CHECK(weights_open(&w, path, &err) == OK &&
-          model_open(&m, w, &k, NULL, NULL, NULL, &err) == OK);
+    struct model *m = open_model(&w, path);
+    CHECK(pool_open(&pool, 3, NULL) == OK);
     uint64_t h = model_exact_fingerprint(m, NULL);
     CHECK(model_exact_fingerprint(m, pool) == h);
     model_close(m);
@@ -122,17 +132,13 @@ static void check_exact(void)
     static unsigned char bytes[300000];
     uint64_t seen[32];
     size_t n = 0, at[32], size, header = 0;
-    char to[80], name[96];
+    char name[96];
     struct weights *w;
     struct err err = { "" };
     const char *folder = tiny_make();
-    snprintf(to, sizeof(to), "%s.gguf", folder);
     seen[n++] = exact(folder);
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-        char from[64];
-        snprintf(from, sizeof(from), "%s", folder);
-        char *args[] = { "convert", from, to, "--type", types[i], "-q", NULL };
-        CHECK(command_run(&cmd_convert, 6, args) == EXIT_FINE);
+        const char *to = converted(folder, types[i]);
         seen[n] = exact(to);
         CHECK((seen[n] == seen[0]) == (i == 0));
         n += i > 0;

@@ -4,20 +4,12 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "tools/run/json_events.h"
 
 static char said[4096];
-
-static void read_back(FILE *f)
-{
-    rewind(f);
-    said[fread(said, 1, sizeof(said) - 1, f)] = '\0';
-    fclose(f);
-}
 
 /* Show text, byte by byte; sources[i] is 'c' for the cloud, 'f' for fallback, else the edge. */
 static const char *show(enum token_view_style style, const char *const *stops, const char *text,
@@ -42,7 +34,9 @@ static const char *show(enum token_view_style style, const char *const *stops, c
     };
     CHECK(token_view_token(&s, &end));
     token_view_end(&s);
-    read_back(f);
+    rewind(f);
+    said[fread(said, 1, sizeof(said) - 1, f)] = '\0';
+    fclose(f);
     return said;
 }
 
@@ -51,43 +45,45 @@ static void expect(const char *found, const char *wanted)
     CHECK_MSG(strcmp(found, wanted) == 0, "wanted:\n%s\nfound:\n%s", wanted, found);
 }
 
-static void test_marks(void)
-{
-    expect(show(TOKEN_VIEW_PLAIN, NULL, "abcd", "ecfe"), "abcd\n");
-    expect(show(TOKEN_VIEW_MARKS, NULL, "abcd", "ecfe"), "a[cloud:b][fallback:c]d\n");
-    expect(show(TOKEN_VIEW_MARKS, NULL, "abcd", "eccc"), "a[cloud:b][cloud:c][cloud:d]\n");
-    expect(show(TOKEN_VIEW_COLOUR, NULL, "abcd", "ecfe"),
-           "a\033[4;36mb\033[0m\033[7;33mc\033[0md\n");
-    expect(show(TOKEN_VIEW_PLAIN, NULL, "ab\n", ""), "ab\n");
-    expect(show(TOKEN_VIEW_PLAIN, NULL, "", ""), "");
-}
+#define PLAIN  TOKEN_VIEW_PLAIN
+#define MARKS  TOKEN_VIEW_MARKS
+#define COLOUR TOKEN_VIEW_COLOUR
+#define LOST   "\xef\xbf\xbd" /* a byte that is no text */
+#define EURO   "\xe2\x82\xac"
 
-static void test_characters(void)
-{
+static const char *const ends[] = { "END", "\n\n", NULL };
+
+static const struct {
+    enum token_view_style style;
+    bool stops;
+    const char *text, *sources, *shown;
+} views[] = {
+    { PLAIN, false, "abcd", "ecfe", "abcd\n" },
+    { MARKS, false, "abcd", "ecfe", "a[cloud:b][fallback:c]d\n" },
+    { MARKS, false, "abcd", "eccc", "a[cloud:b][cloud:c][cloud:d]\n" },
+    { COLOUR, false, "abcd", "ecfe", "a\033[4;36mb\033[0m\033[7;33mc\033[0md\n" },
+    { PLAIN, false, "ab\n", "", "ab\n" },
+    { PLAIN, false, "", "", "" },
     /* A character of three bytes from two sources is shown once, as the first source's. */
-    expect(show(TOKEN_VIEW_MARKS, NULL, "x\xe2\x82\xacy", "ecee"), "x[cloud:\xe2\x82\xac]y\n");
-    expect(show(TOKEN_VIEW_PLAIN, NULL, "\xe2\x82", ""), "\xef\xbf\xbd\n");
-    expect(show(TOKEN_VIEW_PLAIN, NULL, "\xe2\x82z\xff\x80", ""),
-           "\xef\xbf\xbdz\xef\xbf\xbd\xef\xbf\xbd\n");
-    expect(show(TOKEN_VIEW_COLOUR, NULL, "\033[31m\a\r\x7f\tz", ""),
-           "\\x1b[31m\\x07\\x0d\\x7f\tz\n");
-    expect(show(TOKEN_VIEW_PLAIN, NULL, "\xc2\x9b\xe2\x80\xae\xe2\x81\xa6", ""),
-           "\\x9b\\u202e\\u2066\n");
-}
+    { MARKS, false, "x" EURO "y", "ecee", "x[cloud:" EURO "]y\n" },
+    { PLAIN, false, "\xe2\x82", "", LOST "\n" },
+    { PLAIN, false, "\xe2\x82z\xff\x80", "", LOST "z" LOST LOST "\n" },
+    { COLOUR, false, "\033[31m\a\r\x7f\tz", "", "\\x1b[31m\\x07\\x0d\\x7f\tz\n" },
+    { PLAIN, false, "\xc2\x9b\xe2\x80\xae\xe2\x81\xa6", "", "\\x9b\\u202e\\u2066\n" },
+    { PLAIN, true, "text END more", "", "text \n" },
+    { PLAIN, true, "text EN", "", "text EN\n" },
+    { MARKS, true, "EENDx", "cceee", "[cloud:E]\n" },
+    { PLAIN, true, "a\nb\n\nc", "", "a\nb\n" },
+};
 
-static void test_stops(void)
+/* Text is held back until it can no longer become a stop string, then shown at once. */
+static void test_held(void)
 {
-    static const char *const stops[] = { "END", "\n\n", NULL };
-    expect(show(TOKEN_VIEW_PLAIN, stops, "text END more", ""), "text \n");
-    expect(show(TOKEN_VIEW_PLAIN, stops, "text EN", ""), "text EN\n");
-    expect(show(TOKEN_VIEW_MARKS, stops, "EENDx", "cceee"), "[cloud:E]\n");
-    expect(show(TOKEN_VIEW_PLAIN, stops, "a\nb\n\nc", ""), "a\nb\n");
-    /* Text is held back until it can no longer become a stop string, then shown at once. */
     struct token_view s;
+    struct mizzle_token t = { .piece = "E", .piece_size = 1 };
     FILE *f = tmpfile();
     CHECK(f);
-    token_view_begin(&s, f, TOKEN_VIEW_PLAIN, stops);
-    struct mizzle_token t = { .piece = "E", .piece_size = 1 };
+    token_view_begin(&s, f, PLAIN, ends);
     CHECK(token_view_token(&s, &t) && ftell(f) == 0);
     t.piece = "X";
     CHECK(token_view_token(&s, &t) && ftell(f) == 2);
@@ -95,30 +91,28 @@ static void test_stops(void)
     fclose(f);
 }
 
-/* Return what json_events prints for the bytes of text, one token each. */
-static const char *json(const char *text)
+/* Print events for the bytes of a text, one token each. */
+static const char *json_of;
+
+static void print_json(void)
 {
     struct json_events j = { 0 };
-    FILE *f = tmpfile();
-    CHECK(f);
-    fflush(stdout);
-    int out = dup(1);
-    CHECK(dup2(fileno(f), 1) == 1);
-    for (size_t i = 0; text[i]; i++) {
+    for (size_t i = 0; json_of[i]; i++) {
         struct mizzle_token t = { .pos = i,
-                                  .id = (unsigned char)text[i],
-                                  .piece = text + i,
+                                  .id = (unsigned char)json_of[i],
+                                  .piece = json_of + i,
                                   .piece_size = 1,
                                   .score = 0.5,
                                   .ms = 1 };
         CHECK(json_events_token(&j, &t));
     }
     json_events_done(&j, &(struct mizzle_stats){ .finish = "length" }, false);
-    fflush(stdout);
-    CHECK(dup2(out, 1) == 1);
-    close(out);
-    read_back(f);
-    return said;
+}
+
+static const char *json(const char *text)
+{
+    json_of = text;
+    return printed(print_json);
 }
 
 /* Return the texts of the events, joined. */
@@ -163,9 +157,10 @@ static void test_style(void)
 
 int main(void)
 {
-    test_marks();
-    test_characters();
-    test_stops();
+    for (size_t i = 0; i < sizeof(views) / sizeof(*views); i++)
+        expect(show(views[i].style, views[i].stops ? ends : NULL, views[i].text, views[i].sources),
+               views[i].shown);
+    test_held();
     test_json();
     test_style();
     return 0;
