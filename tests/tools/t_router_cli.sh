@@ -10,18 +10,11 @@ routes() {
 }
 subcommand=router
 
-routes 2
-routes 2 polish
+each 'routes 2' '' polish "score -o $dir/y" 'score --router r --kv f16' train "train -o $dir/r --questions 0"
 routes 2 import one two
 says 'expected one of collect, train, calibrate, score, found import; see mizzle router --help'
-routes 2 score -o "$dir/y"
-routes 2 score --router r --kv f16 # which a router does not read
 routes 3 score --router /tmp
 says '/tmp: expected a router in safetensors, found none; tools/lab/import_router.py makes one of '
-routes 2 train
-routes 2 train -o "$dir/r" --tap middle
-routes 2 train -o "$dir/r" --share 2
-routes 2 train -o "$dir/r" --questions 0
 
 # Two inputs, one unit, all numbers zero. The header has 254 bytes, octal 376.
 head='{"router.w1":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]},"router.b1":{"dtype":"F32","shape":'

@@ -3,18 +3,22 @@
 # with any threads and kernels, what is kept, the page, and what is refused.
 . tests/support/demo_pair.sh
 
+# ran, written: the tokens of run, and those of explain but for the prompt, with their sources.
+ran() { sed -n 's/.*"token".*"id":\([0-9]*\),.*"source":"\([a-z]*\)".*/\1 \2/p' "$dir/out"; }
+written() {
+    sed -n '/"prompt","why"/d; s/^{"pos":.*"id":\([0-9]*\),.*"source":"\([a-z]*\)","why".*/\1 \2/p' "$dir/out"
+}
+
 # The text is that of mizzle run, with its scores: what is looked at is what happened.
 for what in 'mlp --question 3' 'max-prob --question 3' 'mlp --chat -p Where?'; do
     policy=${what%% *}
     line="${what#* } --policy $policy --threshold 0.9 -n 8 --json"
     expect 0 run $line --ahead 0
-    sed -n 's/.*"token".*"id":\([0-9]*\),.*"source":"\([a-z]*\)".*/\1 \2/p' "$dir/out" >"$dir/run"
+    ran >"$dir/run"
     sed -n 's/.*"token".*"score":\([0-9.e-]*\),.*/\1/p' "$dir/out" >"$dir/scores"
     expect 0 explain $line
     ! grep -v 'no chat template' "$dir/err" || fail "$what: --json writes to stderr"
-    sed -n 's/^{"pos":.*"id":\([0-9]*\),.*"source":"\([a-z]*\)","why".*/\1 \2/p' "$dir/out" |
-        grep -v prompt >"$dir/explain"
-    cmp -s "$dir/run" "$dir/explain" || fail "$what: another text than that of run"
+    written | cmp -s - "$dir/run" || fail "$what: another text than that of run"
     [ "$(wc -l <"$dir/run")" -eq 8 ] || fail "$what: not 8 tokens"
     prompt=$(sed -n 's/^"prompt_tokens":\([0-9]*\),$/\1/p' "$dir/out")
     sed -n 's/^{"pos":.*"score":\([0-9.e-]*\),"verdict".*/\1/p' "$dir/out" |
@@ -78,8 +82,6 @@ fi
 full=$(awk 'BEGIN { for (i = 0; i < 1020; i++) printf "is " }')
 expect 0 explain -p "$full" -n 50
 grep -q '^Stopped after 4 tokens, .* the context is full$' "$dir/out" || fail "a full context"
-for range in 0:1000000 3 1:99999999999 : 0: :1 1x; do expect 2 explain -p "$text" --layers "$range"; done
-expect 2 explain -p "$text" --output ""
 expect 0 explain -p "$text" -n 1 --output "$dir/page.html"
 [ "$(ls -l "$dir/page.html" | cut -c1-10)" = -rw------- ] || fail "--output: others may read it"
 expect 0 explain --question 1
@@ -89,11 +91,9 @@ tr -s '\n ' ' ' <"$dir/out" |
     fail "--question: not the position where the cloud was asked"
 for line in '' '--cloud-tokens 8'; do
     expect 0 run --question 1 --json $line
-    sed -n 's/.*"token".*"id":\([0-9]*\),.*/\1/p' "$dir/out" >"$dir/run"
+    ran >"$dir/run"
     expect 0 explain --question 1 --json $line
-    sed -n 's/^{"pos":.*"id":\([0-9]*\),.*"source":"\([a-z]*\)","why".*/\1 \2/p' "$dir/out" |
-        sed -n '/prompt/d; s/ .*//p' >"$dir/explain"
-    cmp -s "$dir/run" "$dir/explain" || fail "--question $line: another answer than that of run"
+    written | cmp -s - "$dir/run" || fail "--question $line: another answer than that of run"
 done
 expect 0 explain --question 1 -n 2 --policy never
 grep -q 'where the small model was least sure' "$dir/out" || fail "--policy never: not the least sure"
@@ -123,26 +123,21 @@ awk 'length($0) > 80 { print; exit 1 }' "$dir/out" || fail "over 80 columns"
 
 # What is refused takes one line.
 refused 2 explain
-refused 2 explain -p ''
 refuses 2 '--chat: expected -p, found --question' explain --question 2 --chat
-for bad in '--question 1' more '--layers 3' '--layers 1:0' '--layers 0:1:2' '--layers 0,0:' \
-    '--layers 0,0:8' '--layers 0,' '--layers 0,1,2' '--policy any' '--without-head 1' '--without-head 3.0' '--without-head 0.8' \
-    '--without-head 1.2.3' '--span-of x=y'; do
+for bad in '--question 1' more '--layers 3' '--layers 1:0' '--layers 0:1:2' '--layers 0,0:' '--layers 0:' \
+    '--layers 0,0:8' '--layers 0,' '--layers 0,1,2' '--layers 0:1000000' '--layers 1:99999999999' '--layers :' \
+    '--layers :1' '--layers 1x' '--policy any' '--without-head 1' '--without-head 3.0' '--without-head 0.8' \
+    '--without-head 1.2.3' '--span-of x=y' -p= --output=; do
     refused 2 explain -p "$text" $bad
 done
 refuses 2 'at: expected 0 to 9, found 10' explain -p "$text" -n 2 --at 10
 refused 3 explain -p "$text" -m "$dir/none"
 refused 4 explain -p "$text" --policy always --cloud off
-long=$(awk 'BEGIN { for (i = 0; i < 1100; i++) printf "is " }')
-refused 2 explain -p "$long"
+refused 2 explain -p "$full $full"
 
 # An interrupt ends it while the cloud is awaited.
 start_cloud --latency 20000
-"$MIZZLE" explain -p "$text" --policy always --cloud-url "$url" --cloud-timeout 60000 \
-    >"$dir/out" 2>"$dir/err" &
-pid=$!
+behind explain -p "$text" --policy always --cloud-url "$url" --cloud-timeout 60000
 interrupt $pid
-wait $pid
-status=$?
+left 130
 stop_cloud
-[ $status -eq 130 ] || fail "interrupt: status $status"
