@@ -1,6 +1,9 @@
 /* t_bench_figures.c - the arithmetic of `mizzle bench`, with times made up by hand: the rate of
- * threads that read, the level that holds data, medians, shares of limits, and what is doubtful. */
+ * threads that read, the level that holds data, medians, shares of limits, and what is doubtful.
+ * Rows of its reports say so, and are printed whole or not at all when an allocation fails. */
+#include <jansson.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,11 +18,15 @@
 #include "tests/support/files.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
+#include "tests/support/torture.h"
 #include "tools/lab/machine/op_times.h"
 #include "tools/lab/bench/bench_model.h"
+#include "tools/lab/bench/bench_ops.h"
 #include "tools/lab/bench/doubt.h"
 #include "tools/lab/machine/read_probe.h"
 #include "tools/cli/setup.h"
+
+static struct err err;
 
 static bool near(double a, double b)
 {
@@ -200,7 +207,6 @@ static void check_model_figures(void)
 /* Of an embedding apart from the head a pass reads only the rows of its tokens. */
 static void check_pass_bytes(void)
 {
-    struct err err;
     struct kernels k;
     size_t bytes[2];
     struct model_config c = tiny_shape;
@@ -217,50 +223,39 @@ static void check_pass_bytes(void)
 }
 
 static const char *form;
+static struct engine engine;
+
+static const struct read_level l3 = { "L3", 1 << 20, 50 };
+static const struct bench_point a_point = {
+    .op = "x", .isa = "y", .shape = "z", .level = &l3, .bytes = 3000, .ns = 100, .on_cpu = 1
+};
 
 /* A product that reads 30 GB/s from a level of 50, then one that reads 60, then one that computes
- * more than its set can. */
+ * more than its set can; one beside others, and one beside others while limits were measured. */
 static void print_kernels(void)
 {
-    static const struct read_level l3 = { "L3", 1 << 20, 50 };
     struct kernels_report b = { .row.format = form };
-    struct bench_point p = { .op = "matmul_q8",
-                             .isa = "avx2",
-                             .shape = "x",
-                             .level = &l3,
-                             .bytes = 3000,
-                             .ops = 1000,
-                             .ns = 100,
-                             .peak = 20,
-                             .on_cpu = 1 };
-    CHECK(kernels_report_row(&b, &p, 2, NULL) == OK);
-    p.bytes = 6000;
-    CHECK(kernels_report_row(&b, &p, 2, NULL) == OK);
-    p.bytes = 3000;
-    p.peak = 9;
-    CHECK(kernels_report_row(&b, &p, 2, NULL) == OK);
-    p.op = "matmul_f32";
-    p.peak = 0;
-    p.on_cpu = 0.5;
-    p.best = 60;
-    p.cpu = 50;
-    p.others = 1;
-    CHECK(kernels_report_row(&b, &p, 2, NULL) == OK);
-    p.others = 0; /* and while its limits were measured */
-    p.on_cpu = 1;
-    p.beside_limits = 2;
-    CHECK(kernels_report_row(&b, &p, 2, NULL) == OK);
+    for (size_t i = 0; i < 5; i++) {
+        struct bench_point p = a_point;
+        p.op = i < 3 ? "matmul_q8" : "matmul_f32";
+        p.ops = 1000;
+        p.bytes = i == 1 ? 6000 : 3000;
+        p.peak = i < 2 ? 20 : i == 2 ? 9 : 0;
+        p.best = i < 3 ? 0 : 60;
+        p.cpu = i < 3 ? 0 : 50;
+        p.on_cpu = i == 3 ? 0.5 : 1;
+        p.others = i == 3;
+        p.beside_limits = i == 4 ? 2 : 0;
+        CHECK(kernels_report_row(&b, &p, 2, NULL) == OK);
+    }
     row_end(&b.row);
 }
 
 /* A call of 1000 cycles and 2500 instructions, without the other events. */
 static void print_counts(void)
 {
-    static const struct read_level l3 = { "L3", 1 << 20, 50 };
     struct kernels_report b = { .row.format = form };
-    struct bench_point p = {
-        .op = "x", .isa = "y", .shape = "z", .level = &l3, .bytes = 3000, .ns = 100, .on_cpu = 1
-    };
+    struct bench_point p = a_point;
     for (size_t i = 0; i < COUNT_EVENTS; i++)
         p.count[i] = -1;
     b.counts[COUNT_CYCLES] = b.counts[COUNT_INSTRUCTIONS] = b.counts[COUNT_TLB_MISSES] = true;
@@ -271,120 +266,180 @@ static void print_counts(void)
     row_end(&b.row);
 }
 
-static void check_kernels_report(void)
+/* Texts of ten tokens in a second, and memory at 25 GB/s. */
+static struct bench_test a_test(size_t texts, size_t threads)
 {
-    form = "csv";
-    CHECK(strstr(printed(print_counts),
-                 ",doubtful,cycles,instructions,ipc,tlb_misses,best_ns,cpu_ns,on_cpu,"
-                 "others,cpu_info\n"));
-    CHECK(strstr(printed(print_counts), ",L3,,1000.0,2500.0,2.50,3.0,"));
-    form = "md";
-    CHECK(
-        strstr(printed(print_counts), " doubtful | cycles | instructions | IPC | TLB misses |\n"));
-    CHECK(strstr(printed(print_counts), " |  | 1000.0 | 2500.0 | 2.50 | 3.0 |\n"));
-
-    form = "md";
-    const char *text = printed(print_kernels);
-    CHECK(!strncmp(text, "| matmul_q8 | shape | us | GB/s |", 33));
-    CHECK(strstr(text, "|\n| avx2 | x | 0.10 | 30.00 | L3 | 60 % | 10.00 | 50 % | 2.00 |  |\n"));
-    CHECK(
-        strstr(text, " | 60.00 | L3 | 120 % | 10.00 | 50 % | 2.00 | over 100 % of the limit |\n"));
-    CHECK(strstr(text, "| L3 | 60 % | 10.00 | 111 % | 2.00 | over 100 % of the limit |\n\n"));
-    CHECK(strstr(text, "\n\n| matmul_f32 | shape |"));
-    CHECK(strstr(
-        text,
-        "| L3 | 60 % | 10.00 |  | 2.00 | others kept 1.0 processors busy, ran 50 % of the time; "
-        "best 0.06 us, by processor time 0.05 |\n"));
-    CHECK(strstr(text, " | others kept 2.0 processors busy; best 0.06 us, by processor time"));
-    form = "csv";
-    text = printed(print_kernels);
-    CHECK(strstr(text, ",times_scalar,level,doubtful,best_ns,cpu_ns,on_cpu,others,cpu_info\n"));
-    CHECK(strstr(text, ",30.00,50.00,10.00,20.00,2.00,L3,,"));
-    CHECK(strstr(text, ",60.00,50.00,10.00,20.00,2.00,L3,over 100 % of the limit,"));
-    CHECK(strstr(text,
-                 ",30.00,50.00,10.00,,2.00,L3,\"others kept 1.0 processors busy, ran 50 % of the "
-                 "time; best 0.06 us, by processor time 0.05\",60.0,50.0,0.50,1.00,"));
-    form = "jsonl";
-    text = printed(print_kernels);
-    CHECK(strstr(text, "\"level\": \"L3\", \"doubtful\": null"));
-    CHECK(strstr(text, "\"level\": \"L3\", \"doubtful\": \"over 100 % of the limit\""));
-    CHECK(strstr(text, "\"peak_gop_s\": null"));
+    struct bench_test t = { .gen = 10, .texts = texts, .threads = threads, .samples = 1 };
+    t.ns[0] = 1e9;
+    t.before = 25;
+    t.after = 24;
+    t.on_cpu = 1;
+    return t;
 }
 
-static struct engine engine;
+static void print_test(struct model_report *b, const struct bench_test *t)
+{
+    struct model_figures f;
+    model_figures(&f, t, 2000000000);
+    CHECK(model_report_row(b, t, &f, NULL, NULL) == OK);
+}
 
-/* Two texts of 10 tokens in a second, first within the limit, then beyond it. */
+/* Two texts within the limit, then beyond it. */
 static void print_model(void)
 {
-    static struct bench_test t;
-    struct model_figures f;
     struct model_report b = {
         .row.format = form, .model = "tiny", .kv = "f16", .engine = &engine, .texts = true
     };
-    t = (struct bench_test){
-        .gen = 10, .texts = 2, .threads = 1, .samples = 1, .before = 25, .after = 24, .on_cpu = 1
-    };
-    t.ns[0] = 1e9;
-    model_figures(&f, &t, 2000000000);
-    CHECK(model_report_row(&b, &t, &f, NULL, NULL) == OK);
+    struct bench_test t = a_test(2, 1);
+    print_test(&b, &t);
     t.before = t.after = 10;
-    model_figures(&f, &t, 2000000000);
-    CHECK(model_report_row(&b, &t, &f, NULL, NULL) == OK);
+    print_test(&b, &t);
     model_report_end(&b);
 }
 
 /* Two threads beside one, on a machine that has both for them, then on one where another runs. */
 static void print_threads(void)
 {
-    static struct bench_test t;
-    struct model_figures f;
     struct model_report b = {
         .row.format = form, .model = "tiny", .kv = "f16", .engine = &engine, .threads = true
     };
-    t = (struct bench_test){ .gen = 10,
-                             .texts = 1,
-                             .threads = 2,
-                             .samples = 1,
-                             .before = 25,
-                             .after = 24,
-                             .on_cpu = 1,
-                             .one = 5,
-                             .waiting = 0.124 };
-    t.ns[0] = 1e9;
-    model_figures(&f, &t, 2000000000);
-    CHECK(model_report_row(&b, &t, &f, NULL, NULL) == OK);
+    struct bench_test t = a_test(1, 2);
+    t.one = 5;
+    t.waiting = 0.124;
+    print_test(&b, &t);
     t.others = 0.98;
-    model_figures(&f, &t, 2000000000);
-    CHECK(model_report_row(&b, &t, &f, NULL, NULL) == OK);
+    print_test(&b, &t);
     model_report_end(&b);
 }
 
-static void check_model_report(void)
+/* Print in a format, and search the next text in what was printed. */
+static const char *shown;
+
+static void print_as(const char *as, void (*print)(void))
 {
-    struct err err;
+    form = as;
+    shown = printed(print);
+}
+
+static void says(const char *want)
+{
+    CHECK_MSG(strstr(shown, want), "expected %s, found:\n%s", want, shown);
+}
+
+#define OVER "over 100 % of the limit"
+#define SLOW \
+    "others kept 1.0 processors busy, ran 50 % of the time; best 0.06 us, by processor time 0.05"
+
+/* Each row in one format, and one of them in all, since row.c writes them alike. */
+static void check_reports(void)
+{
+    print_as("md", print_counts);
+    says(" doubtful | cycles | instructions | IPC | TLB misses |\n");
+    says(" |  | 1000.0 | 2500.0 | 2.50 | 3.0 |\n");
+    print_as("md", print_kernels);
+    says("|\n| y | z | 0.10 | 30.00 | L3 | 60 % | 10.00 | 50 % | 2.00 |  |\n");
+    says(" | 60.00 | L3 | 120 % | 10.00 | 50 % | 2.00 | " OVER " |\n");
+    says("| L3 | 60 % | 10.00 | 111 % | 2.00 | " OVER " |\n\n| matmul_f32 | shape |");
+    says("| L3 | 60 % | 10.00 |  | 2.00 | " SLOW " |\n");
+    says(" | others kept 2.0 processors busy; best 0.06 us, by processor time");
+    print_as("csv", print_kernels);
+    says(",times_scalar,level,doubtful,best_ns,cpu_ns,on_cpu,others,cpu_info\n");
+    says(",30.00,50.00,10.00,20.00,2.00,L3,,");
+    says(",60.00,50.00,10.00,20.00,2.00,L3," OVER ",");
+    says(",30.00,50.00,10.00,,2.00,L3,\"" SLOW "\",60.0,50.0,0.50,1.00,");
+    print_as("jsonl", print_kernels);
+    says("\"peak_gop_s\": null");
+    says("\"level\": \"L3\", \"doubtful\": null");
+    says("\"level\": \"L3\", \"doubtful\": \"" OVER "\"");
+    print_as("md", print_model);
+    says("| 1 | tg10 x 2 | 20.00 +- 0.00 | 10.00 | 20.0 | 25.0, 24.0 | 80 % |  |  |\n");
+    says(" | 20.0 | 10.0, 10.0 | 200 % |  | " OVER " |\n");
+    print_as("jsonl", print_model);
+    says("\"avg_ts\": 20.0, \"stddev_ts\": 0.0, \"text_ts\": 10.0, ");
+    says("\"best_ts\": 20.0, \"cpu_ts\": 20.0, \"times_one\": null, \"waiting\": null, ");
+    says("\"probe_before_gb_s\": 25.0, \"probe_after_gb_s\": 24.0, \"of_probe\": 0.8");
+    print_as("md", print_threads);
+    says(" | of probe | x 1 thread | waiting | doubtful |\n");
+    says(" | 80 % | 2.00 | 12 % |  |\n");
+    says(" | 80 % | 2.00 | 12 % | others kept 1.0 processors busy; best 10.0 t/s, by ");
+}
+
+static int report_kernels(void)
+{
+    struct kernels_report b = { .row.format = form };
+    return kernels_report_row(&b, &a_point, 2, &err);
+}
+
+/* A row with the times of the operations and of the router, and a name that is no UTF-8. */
+static int report_model(void)
+{
+    static struct op_limits limits = { .int8 = 10, .f32 = 10 };
+    static struct bench_ops ops = { .samples = 1, .plain = { 1e6 }, .watched = { 1e6 } };
+    struct bench_test t = a_test(1, 1);
+    struct model_figures f;
+    struct model_report b = {
+        .row.format = form, .model = "tiny\xff", .kv = "f16", .engine = &engine
+    };
+    for (size_t i = 0; i < READ_LEVELS; i++)
+        limits.levels[i] = (struct read_level){ "L1", 1 << 20, 10 };
+    limits.level = limits.levels;
+    ops.limits = &limits;
+    ops.times.model = engine.model;
+    t.pairs = 2;
+    for (size_t i = 0; i < 4; i++)
+        t.score[i] = t.edge[i % 2] = t.routed[i % 2] = 1e6;
+    model_figures(&f, &t, 2000000000);
+    return model_report_row(&b, &t, &f, &ops, &err);
+}
+
+static void print_model_once(void)
+{
+    CHECK(report_model() == OK);
+}
+
+static int (*report)(void);
+
+/* Print a row while each allocation fails, jansson's included, and at last none. */
+static void print_failing(void)
+{
+    int reached = 1;
+    for (long n = 1; reached; n++) {
+        torture_begin(n);
+        int rc = report();
+        reached = torture_end();
+        CHECK(torture_live() == 0 && rc == (reached ? ERR_NOMEM : OK));
+        CHECK(reached ? strstr(err.msg, "memory") != NULL : n > 10);
+    }
+}
+
+/* A row is printed whole or not at all: each line has as many members as the last one. */
+static void check_failing(int (*print)(void))
+{
+    size_t members[2] = { 0 };
+    report = print;
+    form = "jsonl";
+    const char *text = printed(print_failing);
+    for (int pass = 0; pass < 2; pass++)
+        for (const char *line = text; *line; line = strchr(line, '\n') + 1) {
+            json_t *o = json_loadb(line, strcspn(line, "\n"), 0, NULL);
+            CHECK(json_is_object(o) && (!pass || json_object_size(o) == members[0]));
+            members[pass] = json_object_size(o);
+            json_decref(o);
+        }
+    CHECK(members[0] > 0);
+}
+
+static void check_rows(void)
+{
     CHECK(kernels_pick(&engine.kernels, NULL, cpu_detect(), &err) == OK);
     CHECK(model_random(&engine.model, &tiny_shape, P_F32, &engine.kernels, NULL, 1, &err) == OK);
-    form = "md";
-    const char *text = printed(print_model);
-    CHECK(strstr(text,
-                 "| 1 | tg10 x 2 | 20.00 +- 0.00 | 10.00 | 20.0 | 25.0, 24.0 | 80 % |  |  |\n"));
-    CHECK(strstr(text, " | 20.0 | 10.0, 10.0 | 200 % |  | over 100 % of the limit |\n"));
-    text = printed(print_threads);
-    CHECK(strstr(text, " | of probe | x 1 thread | waiting | doubtful |\n"));
-    CHECK(strstr(text, " | 80 % | 2.00 | 12 % |  |\n"));
-    CHECK(strstr(text, " | 80 % | 2.00 | 12 % | others kept 1.0 processors busy; best 10.0 t/s, by "
-                       "processor time 10.0 |\n"));
-    form = "jsonl";
-    CHECK(strstr(printed(print_threads), "\"times_one\": 2.0, \"waiting\": 0.124, "));
-    text = printed(print_model);
-    CHECK(strstr(text, "\"n_texts\": 2"));
-    CHECK(strstr(text, "\"others\": 0.0, \"best_ts\": 20.0, \"cpu_ts\": 20.0, \"times_one\": null, "
-                       "\"waiting\": null, "));
-    CHECK(strstr(text, "\"avg_ts\": 20.0, \"stddev_ts\": 0.0, \"text_ts\": 10.0, "));
-    CHECK(strstr(text, "\"read_gb_s\": 20.0, \"probe_gb_s\": 25.0, \"probe_before_gb_s\": 25.0, "
-                       "\"probe_after_gb_s\": 24.0, \"of_probe\": 0.8"));
-    CHECK(strstr(text, "\"doubtful\": null") &&
-          strstr(text, "\"doubtful\": \"over 100 % of the limit\""));
+    check_reports();
+    print_as("csv", print_model_once); /* where operations have no text */
+    says(",tiny\\xff,");
+    says(",1000000000.000,10.000,");
+    json_set_alloc_funcs(malloc, free); /* those that can fail */
+    check_failing(report_kernels);
+    check_failing(report_model);
     model_close(engine.model);
 }
 
@@ -409,7 +464,6 @@ static void check_stairs(void)
  * levels whose sizes rise. */
 static void check_probe(void)
 {
-    struct err err;
     struct pool *pool;
     struct read_probe *probe;
     struct read_level levels[READ_LEVELS];
@@ -439,8 +493,7 @@ int main(void)
     check_others();
     check_model_figures();
     check_pass_bytes();
-    check_kernels_report();
-    check_model_report();
+    check_rows();
     check_stairs();
     check_probe();
     return 0;

@@ -46,28 +46,24 @@ is() {
 
 # Wrong usage, and data that is wrong.
 collect 2
-collect 2 -o "$dir/x" --labels other
-collect 2 -o "$dir/x" --prompt other
-says "chat, @FILE or plain@FILE, found other"
-for taps in other '' 0 -1 final,final 1,2,3,final,post_attn; do
-    collect 2 -o "$dir/x" --tap "$taps"
-    says '--tap: expected up to 4 of final, post_attn and layers from 1 on, each once, as 12,16,final'
-done
-collect 2 -o "$dir/x" --tap 2,99
-says '--tap: expected layers of 1 to 3, as the model has, found 99'
-collect 2 -o "$dir/x" --questions 0
-collect 2 -o "$dir/x" --parallel 0
-collect 2 -o "$dir/x" --labels match --router r.safetensors
-collect 2 -o "$dir/x" --cloud off
-collect 2 -o "$dir/x" --labels match --cloud auto
-says "--cloud: expected required, or off with --labels match"
-collect 2 -o "$dir/x" --threshold 0.5
-collect 2 -o "$dir/x" --labels match --rollouts 5
-collect 2 -o "$dir/x" --task csqa
-collect 2 -o "$dir/x" --kind why
-says 'where, which, sums, sort, notes or all'
-collect 3 -o "$dir/x" --cloud-model "$dir/none"
-says "$dir/none"
+each 'collect 2 -o "$dir/x"' '--labels other' '--questions 0' '--parallel 0' '--cloud off' '--threshold 0.5' \
+    '--labels match --router r.safetensors' '--labels match --rollouts 5' '--task csqa'
+while IFS='|' read -r status line said; do
+    collect "$status" -o "$dir/x" $line
+    says "$said"
+done <<END
+2|--prompt other|chat, @FILE or plain@FILE, found other
+2|--tap other|--tap: expected up to 4 of final, post_attn and layers from 1 on, each once, as 12,16,final
+2|--tap=|--tap: expected up to 4 of
+2|--tap 0|--tap: expected up to 4 of
+2|--tap -1|--tap: expected up to 4 of
+2|--tap final,final|--tap: expected up to 4 of
+2|--tap 1,2,3,final,post_attn|--tap: expected up to 4 of
+2|--tap 2,99|--tap: expected layers of 1 to 3, as the model has, found 99
+2|--labels match --cloud auto|--cloud: expected required, or off with --labels match
+2|--kind why|where, which, sums, sort, notes or all
+3|--cloud-model $dir/none|$dir/none
+END
 : >"$dir/data"
 collect 3 -o "$dir/x" --task csqa --data "$dir/data"
 echo '{"question": "Q", "answerKey": "A"' >"$dir/data"
@@ -87,64 +83,60 @@ collect 3 -o "$dir/x" -m "$dir/other.gguf" --task csqa --data "$dir/data" --labe
 says 'expected the added tokens <|im_start|>'
 [ -e "$dir/x" ] && fail "a folder was made for a model that cannot chat"
 
-# The three kinds of labels. A cloud that is the edge itself is wrong where the edge is, so that
-# answers have to be written to their end. It keeps keys and values in f32.
-at=$dir/match
-collect 0 -o "$at" --questions 40 --kv f32 --labels match
+# The kinds of labels. A cloud that is the edge itself is wrong where the edge is, so that answers
+# have to be written to their end. It keeps keys and values in f32.
+citer="--questions 40 --kv f32 --cloud-model $demo/edge-0.5.gguf"
+gain="--questions 20 --labels gain --kv f32"
+second="$gain --router $demo/edge-0.5.router.safetensors --threshold 0.9"
+taps="--questions 40 --labels divergent --tap post_attn"
+into() { # NAME ARGS: collect into this folder
+    at=$dir/$1
+    shift
+    collect 0 -o "$at" "$@"
+}
+into match --questions 40 --kv f32 --labels match
 is "$(field texts) == 40 && $(field samples) > 600 && $(field rollouts) == 0"
 is "$(field right) > 0.9 * $(field samples) && $(field right) < $(field samples)"
 wrong=$(($(field samples) - $(field right)))
-at=$dir/citer
-collect 0 -o "$at" --questions 40 --kv f32 --cloud-model $demo/edge-0.5.gguf
+into citer $citer
 is "$(field rollouts) == $wrong && $(field left_out) == 0"
-at=$dir/drawn
-collect 0 -o "$at" --questions 40 --kv f32 --cloud-model $demo/edge-0.5.gguf --rollouts 9
-is "$(field rollouts) >= 6 && $(field rollouts) <= 9"
-is "$(field rollouts) + $(field left_out) == $wrong"
-at=$dir/second
-collect 0 -o "$at" --questions 40 --kv f32 --cloud-model $demo/edge-0.5.gguf \
-    --router $demo/edge-0.5.router.safetensors
+into drawn $citer --rollouts 9
+is "$(field rollouts) >= 6 && $(field rollouts) <= 9 && $(field rollouts) + $(field left_out) == $wrong"
+into second $citer --router $demo/edge-0.5.router.safetensors
 is "$(field rollouts) == $wrong"
-at=$dir/divergent
-collect 0 -o "$at" --questions 40 --labels divergent --tap post_attn
+into divergent $taps
 shows '^rollouts '
 is "$(field rollouts) > 0 && $(field right) > 0"
-at=$dir/gain
-collect 0 -o "$at" --questions 20 --labels gain --kv f32
+into gain $gain
 says '^collect: 16 of 20 texts, .* rollouts'
 is "$(field rollouts) > 30 && $(field samples) > $(field rollouts) && $(field right) < $(field samples)"
 all=$(field rollouts)
-at=$dir/gain_drawn
-collect 0 -o "$at" -q --questions 20 --labels gain --kv f32 --rollouts 9
+into gain_drawn -q $gain --rollouts 9
 [ ! -s "$dir/err" ] || fail "-q says $(cat "$dir/err")"
 is "$(field rollouts) >= 6 && $(field rollouts) <= 9 && $(field rollouts) + $(field left_out) == $all"
-at=$dir/gain2
-second="--questions 20 --labels gain --kv f32 --router $demo/edge-0.5.router.safetensors --threshold 0.9"
-collect 0 -o "$at" $second
+into gain2 $second
 grep -qa '"round":"2"' "$at/00000.safetensors" && grep -qa '"threshold":"0.899' "$at/00000.safetensors" ||
     fail "the folder does not name round and threshold"
 # Labels that are kept without hidden states get them back in the same bytes, and those of other taps.
-python=${PYTHON:-/usr/bin/python3}
+python=${PYTHON:-/usr/bin/python3} labels="-B tools/lab/study/labels.py"
 if "$python" -c 'import lzma' 2>/dev/null; then
-    deep="--questions 20 --labels gain --kv f32 --tap 1,final"
-    collect 0 -o "$dir/deep" $deep
-    for way in gain gain2 deep divergent drawn; do
-        case $way in
-        gain) from=gain how="--questions 20 --labels gain --kv f32" ;;
-        gain2) from=gain2 how=$second ;;
-        deep) from=gain how=$deep ;;
-        drawn) from=drawn how="--questions 40 --kv f32 --cloud-model $demo/edge-0.5.gguf --rollouts 9" ;;
-        divergent) from=divergent how="--questions 40 --labels divergent --tap post_attn" ;;
-        esac
-        "$python" -B tools/lab/study/labels.py pack "$dir/$from" "$dir/labels.tar.xz" &&
-            "$python" -B tools/lab/study/labels.py unpack "$dir/labels.tar.xz" "$dir/light" || fail "labels.py: $way"
+    into deep $gain --tap 1,final
+    while read -r way kept how; do
+        "$python" $labels pack "$dir/$kept" "$dir/labels.tar.xz" </dev/null &&
+            "$python" $labels unpack "$dir/labels.tar.xz" "$dir/light" </dev/null || fail "labels.py: $way"
         is "$(wc -c <"$dir/light/00000.safetensors") * 4 < $(wc -c <"$dir/$way/00000.safetensors")"
-        ! "$MIZZLE" router train --samples "$dir/light" -o "$dir/never" >"$dir/out" 2>"$dir/err" || fail "learnt from nothing"
+        subcommand='router train' collect 3 --samples "$dir/light" -o "$dir/never"
         says 'tensor hidden: expected hidden states, found none'
-        collect 0 -o "$dir/light" $how
+        subcommand='router collect' collect 0 -o "$dir/light" $how
         same_folders "$dir/$way" "$dir/light"
         rm -r "$dir/light"
-    done
+    done <<END
+gain gain $gain
+gain2 gain2 $second
+deep gain $gain --tap 1,final
+divergent divergent $taps
+drawn drawn $citer --rollouts 9
+END
 else
     echo "SKIP: no $python, labels without hidden states were not tried"
 fi
@@ -160,14 +152,15 @@ collect 2 -o "$at" --questions 3 --labels match --kind sums
 says 'wording: expected all, as the options say, found plain'
 
 # Options that contradict the folder: the field and both values are named.
-collect 2 -o "$dir/match" --questions 40
-says 'labels: expected citer, as the options say, found match'
-collect 2 -o "$dir/match" --questions 41 --kv f32 --labels match
-says 'questions: expected 41, as the options say, found 40'
-collect 2 -o "$dir/match" --questions 40 --labels match --kv f16
-says 'kv: expected f16'
-collect 2 -o "$dir/match" --questions 40 --kv f32 --labels match -m $demo/edge-1.gguf
-says 'edge-1'
+while IFS='|' read -r line said; do
+    collect 2 -o "$dir/match" $line
+    says "$said"
+done <<END
+--questions 40|labels: expected citer, as the options say, found match
+--questions 41 --kv f32 --labels match|questions: expected 41, as the options say, found 40
+--questions 40 --labels match --kv f16|kv: expected f16
+--questions 40 --kv f32 --labels match -m $demo/edge-1.gguf|edge-1
+END
 
 # Killed anywhere and run again, it ends with the same bytes.
 divergent="--questions 48 --labels divergent"
@@ -193,7 +186,8 @@ kill_often() { # PAUSES ARGS
     done
 }
 kill_often '0.1 0.3 0.2 0.4' -o "$dir/killed" $divergent
-touch "$dir/killed/00003.safetensors.1.0.part" # in case no kill came while a file was written
+# In case no kill came while a file was written.
+mkdir -p "$dir/killed" && touch "$dir/killed/00003.safetensors.1.0.part"
 collect 0 -o "$dir/killed" $divergent
 same_folders "$dir/whole" "$dir/killed"
 collect 0 -o "$dir/killed" $divergent # there is nothing left to do
@@ -207,7 +201,6 @@ collect 3 -o "$dir/killed" $divergent
 says 00001.safetensors
 
 # So it does with labels gain, whose large model is asked through its port here, and over HTTP below.
-gain="--questions 20 --labels gain --kv f32"
 kill_often '0.1 0.3 0.2' -o "$dir/gain_killed" $gain
 collect 0 -o "$dir/gain_killed" $gain --parallel 3 --answers "$dir/kept_gain"
 same_folders "$dir/gain" "$dir/gain_killed"
@@ -232,14 +225,16 @@ collect 2 -o "$dir/died" $divergent --cloud-url "http://localhost:${died##*:}"
 says 'cloud-url: expected'
 collect 0 -o "$dir/died" $divergent --cloud-url "$died"
 collect 0 -o "$dir/at_once" $divergent --cloud-url "$died"
-for calls in 1 40; do
-    collect 0 -o "$dir/gain_http$calls" $gain --parallel $calls --cloud-url "$died"
-    collect 0 -o "$dir/gain2_http$calls" $second --parallel $calls --cloud-url "$died"
+while read -r what calls how; do
+    collect 0 -o "$dir/http$calls" $how --parallel $calls --cloud-url "$died"
     for shard in 00000 00001; do
-        same_data "$dir/gain/$shard.safetensors" "$dir/gain_http$calls/$shard.safetensors"
-        same_data "$dir/gain2/$shard.safetensors" "$dir/gain2_http$calls/$shard.safetensors"
+        same_data "$dir/$what/$shard.safetensors" "$dir/http$calls/$shard.safetensors"
     done
-done
+done <<END
+gain 1 $gain
+gain 40 $gain
+gain2 39 $second
+END
 stop_cloud
 same_folders "$dir/at_once" "$dir/died"
 

@@ -80,10 +80,9 @@ ends 0 explain --question 1 --router "$dir/m.safetensors"
 shows 'these add to the mean of the sums of all members:'
 ends 0 explain --question 1 --router "$dir/m.safetensors" --json
 shows '"sums":"the mean of the sums of all members"'
-ends 2 router train -q --samples "$dir/s" -o "$dir/never" --head mix --members 16 --width 1000
-says 'expected at most 4000000 bytes in a file of several members, found '
-ends 2 router train -q --samples "$dir/s" -o "$dir/never" --head gain
-says '--head gain: expected samples of labels gain, found match in '
+train="router train -q --samples $dir/s -o $dir/never --head"
+refuses 2 'expected at most 4000000 bytes in a file of several members, found ' $train mix --members 16 --width 1000
+refuses 2 'expected samples of labels gain, found match in ' $train gain
 
 # Labels gain: the report says how well what mends is known, and the score is no probability. Old
 # heads learn from these labels, too.
@@ -157,16 +156,14 @@ ends 0 run -m "$dir/m.gguf" -p x -n 3 --router "$r" --cloud off
 ends 0 run -m "$dir/m.gguf" -p 'What is' -n 8 --policy context --cloud off --json
 shows '"score":0\.[0-9]'
 ends 0 run -m "$dir/m.gguf" -p x -n 3 --router "$dir/table.safetensors" --cloud off
-ends 2 run -m "$dir/m.gguf" -p x -n 3 --policy mlp --router "$dir/table.safetensors" --cloud off
-says 'expected a network, found a table'
-ends 2 run -m "$dir/m.gguf" -p x -n 3 --policy context --router "$r" --cloud off
-says 'expected a table, found a network'
+refuses 2 'expected a network, found a table' run -m "$dir/m.gguf" -p x --policy mlp \
+    --router "$dir/table.safetensors" --cloud off
+refuses 2 'expected a table, found a network' run -m "$dir/m.gguf" -p x --policy context --router "$r" --cloud off
 rm "$dir/m.context.safetensors"
 refuses 2 'no router beside' run -m "$dir/m.gguf" -p x -n 3 --policy context --cloud off
 
 head -c 512 /dev/zero >"$dir/x.f32"
-ends 2 router score --router "$dir/table.safetensors" --hidden "$dir/x.f32" -o "$dir/y.f32"
-says 'expected a network, found a table'
+refuses 2 'expected a network, found a table' router score --router "$dir/table.safetensors" --hidden "$dir/x.f32"
 ends 0 router score --router "$r" --hidden "$dir/x.f32" -o "$dir/y.f32"
 
 # Another type of weights gives a note, another model is refused by both names.
