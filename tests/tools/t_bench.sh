@@ -139,7 +139,7 @@ END { for (i in rows) if (rows[i] != 2) bad = 1; exit bad || NR != 15 || !rows["
 grep -q '^| 1 | tg2 x 3 | [0-9.]* +- 0.00 | [0-9.]* | ' "$dir/out"
 [ "$(grep -c '^| 1 | ' "$dir/out")" -eq 1 ] && [ "$(grep -c '^| threads | test | t/s | each | read' "$dir/out")" -eq 1 ]
 # --by-op: all kinds of operation (their figures: t_bench_counts.c).
-"$MIZZLE" bench model -p 8 -n 6 -r 5 -t 1 --by-op -o jsonl >"$dir/out"
+"$MIZZLE" bench model -p 8 -n 6 -r 1 -t 1 --by-op -o jsonl >"$dir/out"
 [ "$(grep -c '"by_op_sum_ns": ' "$dir/out")" -eq 2 ]
 for op in embed norm qkv attention o ffn down head; do
     [ "$(grep -c "{\"op\": \"$op\", \"calls\": [0-9]" "$dir/out")" -eq 2 ] || { echo "no $op"; exit 1; }

@@ -12,10 +12,9 @@
 #include "router/engine.h"
 #include "router/mizzle.h"
 #include "tests/support/files.h"
-#include "tests/support/torture.h"
 #include "tools/info/info.h"
 
-enum { ROOM = 1 << 20, HEADER = 24, TORTURE_MAX = 3000 };
+enum { ROOM = 1 << 20, HEADER = 24 };
 
 static struct err err;
 static const char demo[] = "weights/milli/edge-0.5.gguf";
@@ -101,12 +100,6 @@ static void test_refused(void)
     check_model(test_data("weights/stories260K_qwen2"), false);
 }
 
-static int read_once(const void *source)
-{
-    struct info_model m;
-    return info_model_read(&m, source, 0, &err);
-}
-
 int main(void)
 {
     if (access(demo, R_OK) != 0)
@@ -114,9 +107,5 @@ int main(void)
     check_model(demo, true);
     test_header();
     test_refused();
-    struct weights *w;
-    CHECK(weights_open_header(&w, demo, &err) == OK);
-    torture_each(read_once, w);
-    weights_close(w);
     return 0;
 }
