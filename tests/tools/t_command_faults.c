@@ -1,4 +1,4 @@
-/* t_command_faults.c - convert, info and explain as commands, while the n-th allocation
+/* t_command_faults.c - convert, logits, info and explain as commands, while the n-th allocation
  * fails and while a file is cut short before the n-th allocation, for every n: one line names what
  * is wrong, nothing is left behind, and nothing leaks. */
 #include <fcntl.h>
@@ -104,6 +104,7 @@ static void check_cut(const struct command *c, char **args, const char *path)
     for (; reached; n++) {
         int status = 0;
         unlink(out);
+        fflush(stdout);
         pid_t child = fork();
         CHECK(child >= 0);
         if (child == 0) {
@@ -180,6 +181,8 @@ int main(void)
     check_memory(&cmd_info, show, true);
     quantise[1] = gguf;
     check_cut(&cmd_convert, quantise, gguf);
+    char *row[] = { "logits", "-m", gguf, "--ids", "1", "-o", out, "-t", "1", NULL };
+    check_cut(&cmd_logits, row, gguf);
     quantise[1] = model;
     snprintf(weights, sizeof(weights), "%s/model.safetensors", model);
     check_cut(&cmd_convert, quantise, weights);

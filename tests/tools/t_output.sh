@@ -1,6 +1,7 @@
 #!/bin/sh
 # Files that commands write are complete or absent, whatever happens: a full disk, a signal, an
-# input that another process truncates. Also tests the arguments of mizzle logits.
+# input that another process truncates while it is read (t_command_faults.c: at every moment). Also
+# tests the arguments of mizzle logits.
 . tests/support/shell.sh
 mkdir "$dir/made"
 
@@ -169,23 +170,4 @@ strange=$dir/$(printf 'e\342\200\256m\302\233.gguf')
 [ ! -e weights/milli/edge-0.1.gguf ] || cp weights/milli/edge-0.1.gguf "$strange"
 [ ! -e "$strange" ] || expect 0 info "$strange" --json
 [ ! -e "$strange" ] || grep -q '/e\\u202em\\u009b.gguf"' "$dir/out" || fail "a file's name in JSON"
-
-# Whenever a model is cut: a result, or status 3 and one line.
-[ ! -e weights/milli/edge-0.5.gguf ] && exit 0
-for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
-    for command in "tokenize -p x" "info" "run -p x -n 1 --policy never" "logits --ids 1 -o $dir/made/l"; do
-        cp weights/milli/edge-0.5.gguf "$dir/cut.gguf"
-        case $command in
-        info) set -- info "$dir/cut.gguf" ;;
-        *) set -- $command -m "$dir/cut.gguf" ;;
-        esac
-        behind "$@"
-        [ $((i % 4)) -eq 0 ] || sleep "0.00$((i % 4 * 2))"
-        truncate -s $((i * 4096)) "$dir/cut.gguf"
-        wait $pid
-        status=$?
-        [ $status -eq 0 ] || { [ $status -eq 3 ] && [ "$(wc -l <"$dir/err")" -eq 1 ]; } ||
-            fail "$command, cut: status $status"
-    done
-done
 exit 0
