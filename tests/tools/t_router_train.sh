@@ -212,23 +212,12 @@ refuses 3 "$dir/x: tap: expected layers of 1 to 3, as the model has, found 9" ru
 LC_ALL=C sed 's/"tap":"final"/"tap":"1,2,3"/' "$r" >"$dir/x"
 refuses 3 'hidden size: expected 384, as the model has, found 128' run -p x -n 3 --router "$dir/x" --cloud off
 
-# Bad samples: nothing held out, one label, no collection, one that is cut or not finished.
+# Bad samples: nothing held out, no collection, one that is cut (all ways: tests/router/t_sample_files.c).
 ends 0 router collect -q -o "$dir/one" --questions 1 --labels match
 refuses 2 'expected right and wrong tokens in both parts' router train --samples "$dir/one" -o "$dir/never"
 refuses 3 "$dir/00000.safetensors: expected a finished collection" router train --samples "$dir" -o "$dir/never"
 shard=$dir/one/00000.safetensors
-cp "$shard" "$dir/whole"
-size=$(od -An -tu8 -N8 "$shard")
-at=$(head -c $((8 + size)) "$shard" | tail -c "$size" | tr -d ' ' |
-    sed -n 's/.*"hidden":{[^}]*"data_offsets":\[\([0-9]*\),.*/\1/p')
-at=$((at + 8 + size))
-printf '\377\377\377\177' | dd of="$shard" bs=1 seek="$at" conv=notrunc 2>/dev/null
-ends 3 router train --samples "$dir/one" -o "$dir/never"
-says "$shard: tensor hidden: row 0: expected finite values, found nan"
-cp "$dir/whole" "$shard"
-ends 2 router train --samples "$dir/one" -o "$dir/never"
-head -c 1000 "$shard" >"$dir/cut"
-mv "$dir/cut" "$shard"
+head -c 1000 "$shard" >"$dir/cut" && mv "$dir/cut" "$shard"
 refuses 3 "$shard" router train --samples "$dir/one" -o "$dir/never"
 refuses 3 "$dir/none" router train --samples "$dir/more" -o "$dir/none/never"
 [ ! -e "$dir/never" ] || fail "a refused training wrote a file"
