@@ -15,8 +15,4 @@ static void rmsnorm_f32_exercise(float *y, const float *x, const float *w, size_
     UNWRITTEN();
 }
 
-const struct kernels kernels_exercise = {
-    .isa = "exercise",
-    .needs = EXERCISE_NEEDS,
-    .rmsnorm_f32 = rmsnorm_f32_exercise,
-};
+const struct kernels kernels_exercise = EXERCISE(.rmsnorm_f32 = rmsnorm_f32_exercise);

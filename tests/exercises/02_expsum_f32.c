@@ -17,8 +17,4 @@ static void expsum_f32_exercise(float out[2], const float *x, size_t n, float ma
     UNWRITTEN();
 }
 
-const struct kernels kernels_exercise = {
-    .isa = "exercise",
-    .needs = EXERCISE_NEEDS,
-    .expsum_f32 = expsum_f32_exercise,
-};
+const struct kernels kernels_exercise = EXERCISE(.expsum_f32 = expsum_f32_exercise);

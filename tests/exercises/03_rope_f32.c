@@ -19,8 +19,4 @@ static void rope_f32_exercise(float *x, const float *cos, const float *sin, size
     UNWRITTEN();
 }
 
-const struct kernels kernels_exercise = {
-    .isa = "exercise",
-    .needs = EXERCISE_NEEDS,
-    .rope_f32 = rope_f32_exercise,
-};
+const struct kernels kernels_exercise = EXERCISE(.rope_f32 = rope_f32_exercise);

@@ -30,8 +30,4 @@ static void attn_f32_exercise(const struct attn_part *y, const float *q, const v
     UNWRITTEN();
 }
 
-const struct kernels kernels_exercise = {
-    .isa = "exercise",
-    .needs = EXERCISE_NEEDS,
-    .attn_f32 = attn_f32_exercise,
-};
+const struct kernels kernels_exercise = EXERCISE(.attn_f32 = attn_f32_exercise);

@@ -15,8 +15,4 @@ static void swiglu_f32_exercise(float *y, const float *g, const float *u, size_t
     UNWRITTEN();
 }
 
-const struct kernels kernels_exercise = {
-    .isa = "exercise",
-    .needs = EXERCISE_NEEDS,
-    .swiglu_f32 = swiglu_f32_exercise,
-};
+const struct kernels kernels_exercise = EXERCISE(.swiglu_f32 = swiglu_f32_exercise);

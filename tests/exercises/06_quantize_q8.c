@@ -23,8 +23,4 @@ static void quantize_q8_exercise(const struct qact *y, size_t t, const float *x)
     UNWRITTEN();
 }
 
-const struct kernels kernels_exercise = {
-    .isa = "exercise",
-    .needs = EXERCISE_NEEDS,
-    .quantize_q8 = quantize_q8_exercise,
-};
+const struct kernels kernels_exercise = EXERCISE(.quantize_q8 = quantize_q8_exercise);

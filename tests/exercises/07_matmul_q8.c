@@ -24,8 +24,4 @@ static void matmul_q8_exercise(float *y, size_t ldy, const struct panels *w, con
     UNWRITTEN();
 }
 
-const struct kernels kernels_exercise = {
-    .isa = "exercise",
-    .needs = EXERCISE_NEEDS,
-    .matmul_q8 = matmul_q8_exercise,
-};
+const struct kernels kernels_exercise = EXERCISE(.matmul_q8 = matmul_q8_exercise);

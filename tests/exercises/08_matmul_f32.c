@@ -24,8 +24,4 @@ static void matmul_f32_exercise(float *y, size_t ldy, const struct panels *w, co
     UNWRITTEN();
 }
 
-const struct kernels kernels_exercise = {
-    .isa = "exercise",
-    .needs = EXERCISE_NEEDS,
-    .matmul_f32 = matmul_f32_exercise,
-};
+const struct kernels kernels_exercise = EXERCISE(.matmul_f32 = matmul_f32_exercise);

@@ -33,6 +33,12 @@ enum { EXERCISE_NEEDS = CPU_NEON };
 enum { EXERCISE_NEEDS = 0 };
 #endif
 
+/* The set of an exercise, with the operation that it fills in. */
+#define EXERCISE(...)                                           \
+    {                                                           \
+        .isa = "exercise", .needs = EXERCISE_NEEDS, __VA_ARGS__ \
+    }
+
 #define AHEAD_SHARE 0.3f /* part of the tokens of exercise 12 that are the cloud's */
 
 /* A text that is to be written ahead of the cloud (exercise 12). */
