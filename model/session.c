@@ -178,26 +178,23 @@ const uint32_t *session_ids(const struct session *s)
     return s->ids;
 }
 
-/* Find the row of the token `back` places before the last one; false if the latest pass has
- * none. */
-static bool session_row(size_t *row, const struct session *s, size_t back)
+bool session_row(size_t *row, const struct session *s, size_t n)
 {
-    if (s->pass != s->batch->pass || back >= s->kept)
-        return false;
+    size_t back = s->length - n; /* wraps around if n is larger */
     *row = s->row + s->kept - 1 - back;
-    return true;
+    return s->pass == s->batch->pass && back < s->kept;
 }
 
 const float *session_hidden(const struct session *s, int tap, size_t back)
 {
     size_t row;
-    return session_row(&row, s, back) ? batch_hidden(s->batch, tap, row) : NULL;
+    return session_row(&row, s, s->length - back) ? batch_hidden(s->batch, tap, row) : NULL;
 }
 
 const float *session_logits(struct session *s, size_t back)
 {
     size_t rows[HEAD_ROWS], n = 0;
-    if (!session_row(&rows[0], s, back))
+    if (!session_row(&rows[0], s, s->length - back))
         return NULL;
     const float *logits = batch_logits_at(s->batch, rows[0]);
     if (logits)

@@ -50,6 +50,9 @@ size_t session_length(const struct session *s);
 size_t session_context(const struct session *s);
 const uint32_t *session_ids(const struct session *s); /* [session_length] */
 
+/* Set *row to the batch's row that the token after the first n ids comes from. False: none has it.
+ */
+bool session_row(size_t *row, const struct session *s, size_t n);
 /* Return the hidden state [hidden] of the token `back` places before the last one (0: the last), or
  * NULL if the latest pass of the batch has not computed it, or it has been rewound. */
 const float *session_hidden(const struct session *s, int tap, size_t back);

@@ -7,27 +7,24 @@ const char *gate_name(enum gate_reason r)
     return names[r];
 }
 
-void gate_drop(struct gate *g, struct gate_text *t)
+enum gate_reason gate_own(struct gate_text *t, const uint32_t *ids, size_t n, size_t pos,
+                          size_t cloud, struct err *why)
 {
-    g->probing &= !t->probing;
-    t->probing = false;
-}
-
-void gate_end(struct gate_text *t)
-{
-    private_text_end(&t->matches);
-    private_text_end(&t->own);
-}
-
-void gate_forgive(struct gate *g)
-{
-    g->refused = false;
-    g->breaker = (struct breaker){ 0 };
-}
-
-bool gate_holds(const struct gate *g, struct gate_text *t, const uint32_t *ids, size_t n)
-{
-    return private_holds(g->patterns, &t->matches, ids, n);
+    const double spare = 2, share = (double)t->max_routed, next = (double)(cloud + 1);
+    bool matches = private_holds(t->patterns, &t->own, ids, n);
+    if (share > 0 && next > share * (double)(pos + 1) + spare) {
+        err_set(why, OK, "max_routed: more than %.3g %% and 2 tokens of this text so far",
+                100 * share);
+        return GATE_CAPPED;
+    }
+    if (matches) {
+        err_set(why, OK, "the text matches a private pattern");
+        return GATE_PRIVATE;
+    }
+    if (!t->limit || cloud + 1 < t->limit)
+        return GATE_OPEN;
+    err_set(why, OK, "the limit on cloud tokens of this text is reached");
+    return GATE_CAPPED;
 }
 
 /* Lower *tokens to what the limits allow. Returns NULL, or why that is none. */
@@ -48,22 +45,24 @@ static const char *gate_cap(const struct gate *g, const struct gate_text *t, siz
     return fits ? NULL : "--max-cloud-input would be exceeded";
 }
 
-enum gate_reason gate_decide(struct gate *g, struct gate_text *t, size_t n, bool held,
+enum gate_reason gate_decide(struct gate *g, struct gate_text *t, const uint32_t *ids, size_t n,
                              size_t *tokens, struct err *why)
 {
+    struct breaker *b = &g->breaker;
+    bool matches = private_holds(g->patterns, &t->matches, ids, n);
     if (g->refused || t->unfit) {
         *why = g->refused ? g->fault : t->why;
         return g->refused ? GATE_REFUSED : GATE_UNFIT;
     }
-    if (held) {
+    if (matches) {
         err_set(why, OK, "the text matches a private pattern");
         return GATE_PRIVATE;
     }
     const char *cap = gate_cap(g, t, n, tokens);
-    bool pauses = !breaker_allows(&g->breaker) || (breaker_probes(&g->breaker) && g->probing);
+    bool pauses = b->held || (b->pause && g->probing);
     bool asks = !cap && (t->required || !pauses);
     if (asks && (!g->quota || quota_take(g->quota, *tokens, n))) {
-        t->probing = breaker_probes(&g->breaker);
+        t->probing = b->pause;
         g->probing |= t->probing;
         return GATE_OPEN;
     }
@@ -73,14 +72,32 @@ enum gate_reason gate_decide(struct gate *g, struct gate_text *t, size_t n, bool
         err_set(why, OK, "%s", cap ? cap : "what is left is taken by another request");
         return GATE_CAPPED;
     }
+    b->held -= b->held > 0;
     err_set(why, ERR_NET, "not asked after %d faults in a row: %s", BREAKER_FAULTS, g->fault.msg);
     return GATE_BREAKER;
 }
 
-void gate_held(struct gate *g, enum gate_reason r)
+/* Note whether a requested token was answered. */
+static void breaker_result(struct breaker *b, bool probe, bool answered)
 {
-    if (r == GATE_BREAKER)
-        breaker_held(&g->breaker);
+    if (answered) {
+        *b = (struct breaker){ 0 };
+        return;
+    }
+    if (b->pause && !probe) /* it was requested before the breaker opened */
+        return;
+    if (b->pause)
+        b->pause = b->pause < BREAKER_MAX_PAUSE / 2 ? b->pause * 2 : BREAKER_MAX_PAUSE;
+    else if (++b->faults >= BREAKER_FAULTS)
+        b->pause = BREAKER_PAUSE;
+    b->held = b->pause;
+}
+
+/* The call of the text is over. */
+static void gate_release(struct gate *g, struct gate_text *t)
+{
+    g->probing &= !t->probing;
+    t->probing = false;
 }
 
 void gate_done(struct gate *g, struct gate_text *t, enum gate_reason r, uint64_t sent,
@@ -89,7 +106,7 @@ void gate_done(struct gate *g, struct gate_text *t, enum gate_reason r, uint64_t
     /* A server that refuses this text is alive. */
     bool alive = r == GATE_OPEN || r == GATE_UNFIT;
     breaker_result(&g->breaker, t->probing, alive);
-    gate_drop(g, t);
+    gate_release(g, t);
     t->tokens += sent;
     if (r != GATE_OPEN)
         g->fault = *why;
@@ -98,4 +115,17 @@ void gate_done(struct gate *g, struct gate_text *t, enum gate_reason r, uint64_t
     t->unfit |= r == GATE_UNFIT;
     if (r == GATE_UNFIT)
         t->why = *why;
+}
+
+void gate_end(struct gate *g, struct gate_text *t)
+{
+    gate_release(g, t);
+    private_text_end(&t->matches);
+    private_text_end(&t->own);
+}
+
+void gate_forgive(struct gate *g)
+{
+    g->refused = false;
+    g->breaker = (struct breaker){ 0 };
 }

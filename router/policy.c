@@ -71,14 +71,15 @@ static float score_MARGIN(const struct policy_confidence *c, size_t size)
     return c->margin;
 }
 
+/* A row that reads IDS or LOGITS has its function in this file, or this does not compile. */
+#define IF_NOTHING(ids, logits) NULL
+#define IF_IDS(ids, logits)     ids
+#define IF_LOGITS(ids, logits)  logits
+#define IF_NETWORK(ids, logits) NULL
+
 float policy_score_logits(enum policy p, const float *logits, size_t size, const struct kernels *k)
 {
-    /* A row that reads LOGITS has its function above, or this does not compile. */
-#define SCORE_NOTHING(policy)               NULL
-#define SCORE_IDS(policy)                   NULL
-#define SCORE_NETWORK(policy)               NULL
-#define SCORE_LOGITS(policy)                score_##policy
-#define X(policy, name, reads, needs, help) SCORE_##reads(policy),
+#define X(policy, name, reads, needs, help) IF_##reads(NULL, score_##policy),
     static float (*const scores[])(const struct policy_confidence *, size_t) = { POLICIES(X) };
 #undef X
     struct policy_confidence c;
@@ -118,6 +119,35 @@ float policy_score_position(const char *place, const struct tokenizer *tok, cons
         left -= same;
     }
     return left ? 1 : 0;
+}
+
+static float score_CONTEXT(const struct policy_text *t)
+{
+    return router_score_ids(t->router, t->ids, t->n);
+}
+
+static float score_RANDOM(const struct policy_text *t)
+{
+    return policy_score_random(t->seed, t->n);
+}
+
+static float score_POSITION(const struct policy_text *t)
+{
+    return policy_score_position(t->place, t->tok, t->ids + t->prompt, t->n - t->prompt);
+}
+
+float policy_score_ids(enum policy p, const struct policy_text *t)
+{
+#define X(policy, name, reads, needs, help) IF_##reads(score_##policy, NULL),
+    static float (*const scores[])(const struct policy_text *) = { POLICIES(X) };
+#undef X
+    return scores[p](t);
+}
+
+bool policy_routes(float score, float threshold, float tie, uint64_t seed, size_t position)
+{
+    bool even = tie > 0 && !(score > threshold); /* a score that is no number, too */
+    return score < threshold || (even && policy_draw_tie(seed, position) < tie);
 }
 
 float policy_draw_tie(uint64_t seed, size_t position)

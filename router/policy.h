@@ -30,6 +30,19 @@ double policy_logsum(const float *logits, size_t size, const struct kernels *k);
 /* Return the score of a logits policy over logits[size], size >= 1; 0 when the largest is not
  * finite. */
 float policy_score_logits(enum policy p, const float *logits, size_t size, const struct kernels *k);
+struct policy_text {     /* what the score of an ids policy may read */
+    const uint32_t *ids; /* [n] */
+    size_t n, prompt;    /* prompt: ids before the answer */
+    uint64_t seed;
+    const char *place;
+    const struct tokenizer *tok;
+    const struct router *router;
+};
+/* Return the score of an ids policy for the token after the text. */
+float policy_score_ids(enum policy p, const struct policy_text *t);
+/* True when a token with this score goes to the cloud. A part `tie` of those that score the
+ * threshold itself do. */
+bool policy_routes(float score, float threshold, float tie, uint64_t seed, size_t position);
 /* Return the score of the random policy at this position of the text. */
 float policy_score_random(uint64_t seed, size_t position);
 /* Set range to the first and last token that a place names by numbers, "N" or "N-M", 0 for the

@@ -4,11 +4,9 @@
 
 #include "kernels/sys/base.h"
 
-enum reads { READS_NOTHING, READS_IDS, READS_LOGITS, READS_NETWORK };
-
 static const struct {
     const char *name;
-    enum reads reads;
+    enum policy_reads reads;
     enum router_kind router;
 } rows[] = {
 #define X(policy, name, reads, needs, help) { name, READS_##reads, ROUTER_##needs },
@@ -19,6 +17,11 @@ static const struct {
 const char *policy_name(enum policy p)
 {
     return rows[p].name;
+}
+
+enum policy_reads policy_reads(enum policy p)
+{
+    return rows[p].reads;
 }
 
 bool policy_parse(enum policy *out, const char *name)

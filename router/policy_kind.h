@@ -1,7 +1,6 @@
 /* policy_kind.h - the policies by name, what the score of each is made of, and what it needs;
  * policy.h computes scores. A token whose score is below the threshold goes to the cloud. To add a
- * policy, add a row here; if it reads LOGITS, score_NAME to policy.c; if it reads IDS, a case to
- * step_score_ids (decode/step_verdict.c). */
+ * policy, add a row here, and score_NAME to policy.c if it reads IDS or LOGITS. */
 #ifndef ROUTER_POLICY_KIND_H
 #define ROUTER_POLICY_KIND_H
 
@@ -39,7 +38,10 @@ enum policy { POLICIES(X) POLICY_COUNT };
 #define POLICY_NAMES                                  POLICIES(POLICY_NAME)
 #define POLICY_HELPS                                  POLICIES(POLICY_HELP)
 
+enum policy_reads { READS_NOTHING, READS_IDS, READS_LOGITS, READS_NETWORK };
+
 const char *policy_name(enum policy p);
+enum policy_reads policy_reads(enum policy p);
 /* Parse a name. False: there is no such policy. */
 bool policy_parse(enum policy *out, const char *name);
 /* True unless tokens have no score, as with always and never. */

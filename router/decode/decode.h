@@ -80,9 +80,6 @@ struct decode_options {
     bool cloud_required;
     bool cloud_alone; /* with cloud_required: a limit or a private pattern ends the run, too */
     bool edges;       /* edge_id is set in all tokens: the head is also read for the cloud's */
-    /* With policy always, in step, and without edges: evaluate nothing until a token is to be the
-     * local model's own. Then reading is not called. */
-    bool lazy;
     size_t max_tokens;
     const char *place; /* of policy position (policy.h) */
     /* Most tokens of the text that may be the cloud's, counted as they are decided: this times all,
@@ -103,7 +100,8 @@ struct decode_options {
     uint64_t cloud_limit;
     const struct private_filter *patterns; /* of this text, besides the gate's; or NULL */
     const _Atomic int *stop;               /* nonzero: interrupted; may be NULL */
-    /* Called while the prompt is read, with the number of its tokens that are done. May be NULL. */
+    /* Called while the prompt is read, with the number of its tokens that are done. A text that the
+     * cloud writes alone, in step, reads none. May be NULL. */
     void (*reading)(void *arg, size_t done, size_t all);
     /* Called for each token in order; false ends the text with FINISH_STOP. May be NULL. */
     bool (*emit)(void *arg, const struct decode_token *t);
@@ -128,12 +126,12 @@ struct decode_stats {
 /* Add what another text has counted. */
 void decode_stats_add(struct decode_stats *sum, const struct decode_stats *one);
 
-/* Write an answer after prompt[n]. s is rewound to what it shares with the prompt. router may be
- * NULL unless the policy reads one (policy_reads_router). cloud may be NULL: routed tokens then
- * stay the local model's, marked as fallback. ERR_REMOTE from the cloud switches it off for as long
- * as the gate lives, ERR_TEXT for the rest of this text. Returns OK, ERR_STOP (interrupted),
- * ERR_NET, ERR_REMOTE, ERR_TEXT (only if the cloud is required), ERR_ARG (prompt too long). stats
- * are filled in any case. */
+/* Write an answer after prompt[n]. s follows the text where something is computed from it, and
+ * holds no more than what was shown in the end. router may be NULL unless the policy reads one
+ * (policy_reads_router). cloud may be NULL: routed tokens then stay the local model's, marked as
+ * fallback. ERR_REMOTE from the cloud switches it off for as long as the gate lives, ERR_TEXT for
+ * the rest of this text. Returns OK, ERR_STOP (interrupted), ERR_NET, ERR_REMOTE, ERR_TEXT (only if
+ * the cloud is required), ERR_ARG (prompt too long). stats are filled in any case. */
 int decode_run(struct decode_stats *stats, struct session *s, const struct tokenizer *tok,
                struct sampler *sampler, const struct router *router, const struct cloud_port *cloud,
                const uint32_t *prompt, size_t n, const struct decode_options *o, struct err *err);

@@ -1,9 +1,8 @@
 #include "router/decode/draft.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
 #include "net/cloud_port.h"
 
 enum {
@@ -14,6 +13,11 @@ enum {
     PAUSES = 6, /* the longest pause is 1 << PAUSES passes */
     RECENT = 64 /* ids of the cloud that are remembered, about */
 };
+
+/* The rest of a reply often comes right behind its first token, and a draft made of it saves
+ * passes. So it is awaited for an eighth of a pass, until that was three times in a row too
+ * short. */
+enum { PATIENCE = 8, PATIENCE_NS = 2000000, LATE_MOST = 3 };
 
 bool draft_parse(enum draft_kind *out, const char *name)
 {
@@ -43,27 +47,14 @@ static void draft_pace_cloud(struct draft *d, size_t made, size_t stood)
         chance *= rate;
 }
 
-int draft_open(struct draft *d, enum draft_kind kinds, size_t most, const struct cloud_port *cloud,
-               size_t context, struct err *err)
+void draft_open(struct draft *d, enum draft_kind kinds, size_t most, const struct cloud_port *cloud)
 {
-    size_t size;
     most = most < DRAFT_MOST ? most : DRAFT_MOST;
     *d = (struct draft){ .kinds = most ? kinds : DRAFT_OFF, .most = most, .cloud = cloud };
     if (!cloud)
         d->kinds &= DRAFT_LOOKUP;
     d->pace[0].length = most < FIRST ? most : FIRST;
     draft_pace_cloud(d, 0, 0);
-    if (d->kinds == DRAFT_OFF)
-        return OK;
-    d->cap = context + DRAFT_MOST;
-    d->ids = size_mul(&size, d->cap, sizeof(*d->ids)) ? malloc(size) : NULL;
-    return d->ids ? OK : err_set(err, ERR_NOMEM, "draft: out of memory");
-}
-
-void draft_close(struct draft *d)
-{
-    free(d->ids);
-    *d = (struct draft){ .kinds = DRAFT_OFF };
 }
 
 /* Find the place, before the end of ids[n], that most of the last ids lead to, the latest of equal
@@ -90,74 +81,75 @@ static size_t draft_find(const uint32_t *ids, size_t n, size_t *place)
 
 /* Draft what followed the last ids of ids[n] before. If the text ends meanwhile, it repeats
  * itself. */
-static size_t draft_look_up(struct draft *d, size_t n, size_t room)
+static size_t draft_look_up(struct draft *d, uint32_t *ids, size_t n, size_t room)
 {
     struct draft_pace *p = &d->pace[0];
-    size_t place = 0, seen = draft_find(d->ids, n, &place);
+    size_t place = 0, seen = draft_find(ids, n, &place);
     size_t most = seen >= SURE && p->length < FIRST ? FIRST : p->length;
     if (!seen || (p->pause && seen < SURE))
         return 0;
     most = most < room ? most : room;
     for (size_t i = 0; i < most; i++)
-        d->ids[n + i] = d->ids[place + i];
+        ids[n + i] = ids[place + i];
     return most;
 }
 
 /* Draft what the cloud has sent after ids[n]. *more: it is still sending. */
-static size_t draft_take(struct draft *d, size_t n, size_t room, bool *more)
+static size_t draft_take(struct draft *d, uint32_t *ids, size_t n, size_t room, bool *more)
 {
     const struct draft_pace *p = &d->pace[1];
     size_t most = p->pause ? 0 : p->length < room ? p->length : room, i = 0;
     enum cloud_sight sight = CLOUD_MEMO;
     while (i < most && cloud_port_here(sight)) {
-        sight = cloud_port_known(d->cloud, d->ids, n + i, false, &d->ids[n + i]);
+        sight = cloud_port_known(d->cloud, ids, n + i, false, &ids[n + i]);
         i += cloud_port_here(sight);
     }
     *more = sight == CLOUD_COMING;
     return i;
 }
 
-/* Copy text[n] and id. Returns how many ids may be drafted after them. */
-static size_t draft_begin(struct draft *d, const uint32_t *text, size_t n, uint32_t id, size_t room)
-{
-    if (d->kinds == DRAFT_OFF || n >= d->cap - DRAFT_MOST)
-        return 0;
-    memcpy(d->ids, text, n * sizeof(*text));
-    d->ids[n] = id;
-    return room < d->most ? room : d->most;
-}
-
-size_t draft_make(struct draft *d, const uint32_t *text, size_t n, uint32_t id, size_t room,
-                  uint32_t *out)
+size_t draft_make(struct draft *d, uint32_t *ids, size_t n, size_t room)
 {
     size_t made = 0;
     bool more;
-    room = draft_begin(d, text, n++, id, room);
-    if (!room)
+    d->latest = NULL;
+    room = room < d->most ? room : d->most;
+    if (d->kinds == DRAFT_OFF || !room)
         return 0;
     if (d->kinds & DRAFT_CLOUD)
-        made = draft_take(d, n, room, &more);
+        made = draft_take(d, ids, n, room, &more);
     if (made)
         d->latest = &d->pace[1];
-    else if (d->kinds & DRAFT_LOOKUP && (made = draft_look_up(d, n, room)))
+    else if (d->kinds & DRAFT_LOOKUP && (made = draft_look_up(d, ids, n, room)))
         d->latest = &d->pace[0];
     for (size_t i = 0; i < 2; i++)
         d->pace[i].pause -= d->pace[i].pause > 0;
-    memcpy(out, d->ids + n, made * sizeof(*out));
     return made;
 }
 
-size_t draft_sent(struct draft *d, const uint32_t *text, size_t n, uint32_t id, size_t room,
-                  bool *more)
+bool draft_awaits(struct draft *d, uint32_t *ids, size_t n, size_t room)
 {
-    *more = false;
-    room = draft_begin(d, text, n, id, room);
-    return room && d->kinds & DRAFT_CLOUD ? draft_take(d, n + 1, room, more) : 0;
+    uint64_t now = os_now_ns(), most = d->pass_ns / PATIENCE;
+    size_t here = 0;
+    bool more = false;
+    room = room < d->most ? room : d->most;
+    if (d->kinds & DRAFT_CLOUD && room && d->late < LATE_MOST && most)
+        here = draft_take(d, ids, n, room, &more);
+    if (more && !d->until)
+        d->until = now + (most < PATIENCE_NS ? most : PATIENCE_NS);
+    if (more && now < d->until)
+        return true;
+    if (d->until && (here || more)) /* else the call has failed */
+        d->late = !more && now < d->until ? 0 : d->late + 1;
+    d->until = 0;
+    return false;
 }
 
-void draft_learn(struct draft *d, size_t made, size_t stood)
+void draft_learn(struct draft *d)
 {
     struct draft_pace *p = d->latest;
+    size_t made = d->made, stood = d->stood;
+    d->made = d->stood = 0;
     if (!p || !made)
         return;
     if (p == &d->pace[1])

@@ -1,6 +1,6 @@
 /* draft.h - guesses which tokens come next, so that one pass can evaluate several.
  *
- * A draft is used for speed alone (view.h), so any guess will do. Two sources: lookup finds where
+ * A draft is used for speed alone, so any guess will do. Two sources: lookup finds where
  * the last ids of the text occurred before, and takes what followed there; cloud takes what the
  * cloud has sent beyond the token that it was asked for. How long a draft is depends on what became
  * of the ones before it: a row that is not needed costs a part of a pass. */
@@ -34,25 +34,23 @@ struct draft {
     enum draft_kind kinds;
     size_t most;                    /* ids of a draft, at most DRAFT_MOST */
     const struct cloud_port *cloud; /* or NULL; borrowed */
-    uint32_t *ids;                  /* [cap]: the text, and what has been drafted after it */
-    size_t cap;
-    struct draft_pace pace[2]; /* of lookup; of cloud */
-    struct draft_pace *latest; /* whose draft was made, or NULL */
+    struct draft_pace pace[2];      /* of lookup; of cloud */
+    /* The latest draft: its source, or NULL; ids of it that were evaluated, behind the first
+     * `from`; those that became part of the text, if only until a roll-back. */
+    struct draft_pace *latest;
+    size_t from, made, stood;
+    uint64_t pass_ns; /* time of the latest pass; 0: not known */
+    uint64_t until;   /* when to go on without the draft that is coming; 0: none is awaited */
+    size_t late;      /* waits in a row that did not bring it in time */
 };
 
-/* Make room for texts of up to `context` ids. ERR_NOMEM. */
-int draft_open(struct draft *d, enum draft_kind kinds, size_t most, const struct cloud_port *cloud,
-               size_t context, struct err *err);
-void draft_close(struct draft *d); /* all zero is fine */
-/* Write at most min(room, d->most) ids that may follow text[n] and then id, and return how many. */
-size_t draft_make(struct draft *d, const uint32_t *text, size_t n, uint32_t id, size_t room,
-                  uint32_t *out);
-/* Return how many ids that draft_make would take the cloud has sent. *more: further ones are on the
- * way. */
-size_t draft_sent(struct draft *d, const uint32_t *text, size_t n, uint32_t id, size_t room,
-                  bool *more);
-/* Say what became of the latest draft: `made` of its ids were evaluated, and `stood` became part of
- * the text. */
-void draft_learn(struct draft *d, size_t made, size_t stood);
+void draft_open(struct draft *d, enum draft_kind kinds, size_t most,
+                const struct cloud_port *cloud);
+/* Write at most min(room, d->most) ids that may follow ids[n] behind them, and return how many. */
+size_t draft_make(struct draft *d, uint32_t *ids, size_t n, size_t room);
+/* Begin, continue or end the wait for such ids, which are on the way. True: go on waiting. */
+bool draft_awaits(struct draft *d, uint32_t *ids, size_t n, size_t room);
+/* Learn from what became of the latest draft, if there is one, which is over. */
+void draft_learn(struct draft *d);
 
 #endif

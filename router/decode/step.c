@@ -1,8 +1,11 @@
-/* step.c - the loop. step_next decides what can be decided (step_decide_ready) and writes on
- * (step_advance) until something is wanted. From there down, the file is in the order of a token:
- * it is evaluated, scored, queued, asked for, decided, shown. Beside it stand verdicts
- * (step_verdict.c), drafts (step_draft.c), and both ends of a text (step_open.c). */
+/* step.c - the loop, in the order of a token. It is scored (step_route), for which its row may have
+ * to be evaluated (step_evaluate) and its head read (step_pick). It joins the queue (step_enqueue).
+ * When its turn comes, it is asked for, decided and shown (step_decide_ready and below).
+ *
+ * Functions that need something first set s->need, and return false or OK. What they have changed
+ * until then does not matter when they are called again. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/os.h"
@@ -15,277 +18,226 @@
 
 enum { POLL_NS = 50000 }; /* between looks for a draft that is awaited */
 
-static void step_end(struct step *s, int rc);
 static int step_advance(struct step *s);
-static void step_append(struct step *s);
-static void step_want_rows(struct step *s, size_t keep, const uint32_t *ids, size_t n);
-static bool step_route(struct step *s, struct ahead_token *e);
-static void step_enqueue_next(struct step *s);
-static void step_written(struct step *s, struct ahead_token *e, uint32_t id);
-static bool step_pick(struct step *s, size_t at, struct decode_token *t);
-static struct view_row *step_row(struct step *s, size_t at);
-static void step_want_of(struct step *s, size_t at, enum step_want want);
+static bool step_route(struct step *s, struct step_token *e);
+static bool step_find_score(struct step *s, size_t at, float *score);
+static bool step_pick(struct step *s, struct step_token *e);
+static void step_want_head(struct step *s, size_t at);
 static bool step_reads_head(struct step *s, size_t at);
+static bool step_reach(struct step *s, size_t at);
+static void step_evaluate(struct step *s, size_t at);
+static size_t step_room(const struct step *s);
+static struct step_row *step_row(struct step *s, size_t at);
+static void step_enqueue(struct step *s, struct step_token *e);
+static void step_write(struct step *s, uint32_t id);
 static int step_decide_ready(struct step *s, bool wait);
-static int step_begin_turn(struct step *s, struct ahead_token *e);
-static enum gate_reason step_own_rules(struct step *s, size_t at, bool own);
-static int step_ask(struct step *s, struct ahead_token *e);
-static int step_take_answer(struct step *s, struct ahead_token *e);
-static void step_end_call(struct step *s, struct ahead_token *e, enum cloud_end how);
-static int step_decide(struct step *s, struct ahead_token *e);
-static void step_roll_back(struct step *s, struct ahead_token *e);
-static void step_show(struct step *s, struct decode_token *t, size_t at);
+static int step_begin_turn(struct step *s, struct step_token *e);
+static int step_ask(struct step *s, struct step_token *e);
+static int step_take_answer(struct step *s, struct step_token *e);
+static int step_decide(struct step *s, struct step_token *e);
+static void step_show(struct step *s, struct decode_token *t);
+static enum cloud_sight step_known(struct step *s, size_t at, bool used, uint32_t *id);
+static void step_end_call(struct step *s, enum cloud_end how);
 static void step_tell(struct step *s, enum decode_event_kind kind, size_t at, size_t n,
                       uint64_t since, enum gate_reason reason);
+static bool step_is_last(const struct step *s, uint32_t id);
+static double step_lap(uint64_t *since);
+static void step_end(struct step *s, int rc);
 
-enum step_want step_next(struct step *s)
+/* Check what the text is made with, and make room for it. */
+static int step_begin(struct step *s, struct err *err)
 {
     const struct decode_options *o = s->o;
-    if (s->want == STEP_CLOUD && !s->ended)
+    const struct router *r = policy_reads_network(o->policy) ? s->text.router : NULL;
+    size_t n = s->text.n;
+    if (o->policy == POLICY_POSITION && !o->place)
+        return err_set(err, ERR_ARG, "policy position needs a place");
+    int rc = policy_check(o->policy, s->text.router, err);
+    if (rc == OK)
+        rc = stops_begin(&s->stops, o->stops, err);
+    if (rc != OK)
+        return rc;
+    if (n == 0 || n > s->context)
+        return n ? err_set(err, ERR_ARG, "prompt: expected at most %zu tokens, found %zu",
+                           s->context, n)
+                 : err_set(err, ERR_ARG, "the prompt is empty");
+    size_t extra = r ? router_extra(r) : 0;
+    s->ids = malloc((s->context + 1 + DRAFT_MOST) * sizeof(*s->ids));
+    s->scratch = malloc((r ? router_scratch(r) : 1) * sizeof(*s->scratch));
+    s->rows.extra = extra ? calloc(STEP_HEADS, extra * sizeof(*s->rows.extra)) : NULL;
+    if (!s->ids || !s->scratch || (extra && !s->rows.extra))
+        return err_set(err, ERR_NOMEM, "decode: out of memory");
+    for (size_t i = 0; extra && i < STEP_HEADS; i++)
+        s->rows.at[i].extra = s->rows.extra + i * extra;
+    memcpy(s->ids, s->text.prompt, n * sizeof(*s->ids));
+    s->length = n;
+    s->tail = s->stops;
+    draft_open(&s->draft, o->drafts, o->draft_max, s->text.cloud);
+    return OK;
+}
+
+static void step_free(struct step *s)
+{
+    free(s->rows.extra);
+    free(s->scratch);
+    free(s->ids);
+    free(s);
+}
+
+int step_open(struct step **out, const struct step_text *t, const struct decode_options *o,
+              struct decode_stats *stats, struct err *err)
+{
+    *stats = (struct decode_stats){ .prompt_tokens = t->n, .finish = FINISH_ERROR };
+    struct step *s = *out = calloc(1, sizeof(*s));
+    if (!s)
+        return err_set(err, ERR_NOMEM, "decode: out of memory");
+    s->text = *t;
+    s->o = o;
+    s->stats = stats;
+    s->gate = o->gate ? o->gate : &s->own;
+    s->its = (struct gate_text){ .required = o->cloud_required,
+                                 .limit = o->cloud_limit,
+                                 .max_routed = o->max_routed,
+                                 .patterns = o->patterns };
+    s->tally.limit = o->cloud_limit;
+    s->size = tokenizer_size(t->tok);
+    s->context = session_context(t->session);
+    s->begun = s->clock = os_now_ns();
+    int rc = step_begin(s, err);
+    if (rc != OK) {
+        step_free(s);
+        *out = NULL;
+    } else {
+        stats->finish = FINISH_LENGTH;
+    }
+    return rc;
+}
+
+const struct step_need *step_next(struct step *s)
+{
+    const struct decode_options *o = s->o;
+    struct step_need *need = &s->need;
+    if (need->want == STEP_CLOUD || need->want == STEP_MOMENT)
         s->stats->cloud_ms += step_lap(&s->since);
-    bool stopped = o->stop && *o->stop;
-    if (s->want == STEP_ROWS && !s->ended && !stopped)
-        return s->want;
-    if (!s->ended && stopped && (s->reading || s->want == STEP_ROWS))
+    if (need->want == STEP_ROWS && !s->ended) {
+        if (!o->stop || !*o->stop)
+            return need;
         step_end(s, err_set(&s->err, ERR_STOP, "interrupted"));
-    s->want = 0;
-    if (!s->ended && s->reading)
-        step_want_rows(s, s->view.length, s->text.prompt + s->view.length,
-                       s->text.n - s->view.length);
-    while (!s->ended && !s->want) {
+    }
+    need->want = 0;
+    while (!s->ended && !need->want) {
         int rc = step_decide_ready(s, false);
-        if (rc == OK && !s->want && !s->ended)
+        if (rc == OK && !need->want && !s->ended)
             rc = step_advance(s);
         step_end(s, rc);
     }
-    if (s->ended) {
-        step_count(s);
-        s->want = STEP_DONE;
-    }
+    if (s->ended)
+        need->want = STEP_DONE;
     s->since = os_now_ns();
-    return s->want;
+    return need;
 }
-
-/* End the text with an error. */
-static void step_end(struct step *s, int rc)
-{
-    s->rc = rc;
-    s->ended = s->ended || rc != OK;
-}
-
-/* Writing on: the newest token is evaluated, then the next one is scored and queued. */
 
 /* Do one step of work ahead of what is decided; wants the cloud if there is none. */
 static int step_advance(struct step *s)
 {
-    struct ahead *a = &s->ahead;
-    struct ahead_token *last = a->n ? &a->tokens[a->n - 1] : NULL;
+    struct step_queue *q = &s->queue;
+    struct step_token *last = q->n ? &q->at[q->n - 1] : NULL, *next = &q->at[q->n];
     const struct decode_options *o = s->o;
     if (o->stop && *o->stop)
         return err_set(&s->err, ERR_STOP, "interrupted");
-    if (last && !last->written && o->ahead) {
-        if (last->t.has_edge || step_pick(s, last->at, &last->t))
-            step_written(s, last, last->t.edge_id);
-        return OK;
+    if (!o->max_tokens) {
+        s->ended = step_reach(s, s->length); /* the prompt is read, no more */
+    } else if (last && !last->written && o->ahead) {
+        if (step_pick(s, last)) {
+            last->written = true;
+            step_write(s, last->t.id = last->t.edge_id);
+        }
+    } else if (last && (s->stats->tokens + q->n >= o->max_tokens || s->halted || !last->written ||
+                        q->n == QUEUE_MOST || last->at == s->context)) {
+        s->need.want = STEP_CLOUD; /* nothing can be written before more is decided */
+    } else if (next->state != TOKEN_NEW || step_route(s, next)) {
+        step_enqueue(s, next);
     }
-    /* Nothing can be written before more is decided. */
-    if (last && (s->stats->tokens + a->n >= o->max_tokens || s->halted || !last->written ||
-                 a->n == AHEAD_MOST || last->at == session_context(s->text.session))) {
-        s->want = STEP_CLOUD;
-        return OK;
-    }
-    if (s->view.length < s->text.n + s->stats->tokens + a->n) {
-        step_append(s);
-        return OK;
-    }
-    if (s->next.state == AHEAD_NEW) {
-        s->next = (struct ahead_token){ .t.source = SOURCE_EDGE, .at = s->view.length };
-        if (!step_route(s, &s->next))
-            return OK;
-    }
-    step_enqueue_next(s);
     return OK;
 }
 
-/* Want the newest token to be evaluated, unless it has been. */
-static void step_append(struct step *s)
-{
-    struct view *v = &s->view;
-    if (s->lazy) {
-        s->lazy[v->length++] = s->last;
-        return;
-    }
-    if (step_row(s, v->length + 1) && s->ids[v->length] == s->last) { /* by a draft */
-        if (++v->length > v->reached)
-            v->reached = v->length;
-        return;
-    }
-    if (step_draft_await(s)) {
-        s->want = STEP_CLOUD;
-        return;
-    }
-    s->asked.some[0] = s->last;
-    step_want_rows(s, v->length, s->asked.some, 1);
-    s->drafts.drafted = step_draft(s, s->asked.some + 1);
-    s->asked.nids += s->drafts.drafted;
-}
-
-/* Want a pass over ids[n], which follow the first `keep` ids of the session. Earlier rows become
- * void, and what stood of the latest draft is known. */
-static void step_want_rows(struct step *s, size_t keep, const uint32_t *ids, size_t n)
-{
-    step_draft_end(s);
-    session_rewind(s->text.session, keep);
-    s->view.n = 0;
-    s->view.held = false;
-    s->asked.ids = ids;
-    s->asked.nids = n;
-    s->want = STEP_ROWS;
-}
-
-void step_give_rows(struct step *s, size_t n)
-{
-    struct view *v = &s->view;
-    size_t length = session_length(s->text.session), text = s->asked.nids - s->drafts.drafted;
-    uint64_t since = s->since;
-    s->drafts.pass_ns = s->reading ? 0 : os_now_ns() - since; /* 0: not known yet */
-    s->drafts.drafted = n > text ? n - text : 0;
-    v->pass = length - n + 1;
-    v->base = v->reached = length - s->drafts.drafted;
-    v->n = n < VIEW_ROWS ? n : VIEW_ROWS;
-    v->first = length - v->n + 1;
-    v->held = true;
-    for (size_t i = 0; i < v->n; i++)
-        v->rows[i].picked = v->rows[i].scored = false;
-    s->stats->edge_ms += step_lap(&s->since);
-    step_tell(s, DECODE_EVALUATED, v->pass - 1, n, since, GATE_OPEN);
-    s->want = 0;
-    if (!s->reading) {
-        s->stats->passes++;
-        v->length = s->lazy ? v->length : v->pass;
-        return;
-    }
-    size_t rest = s->text.n - v->length; /* what follows may be a draft */
-    v->length += n < rest ? n : rest;
-    s->reading = v->length < s->text.n;
-    if (s->o->reading)
-        s->o->reading(s->o->arg, v->length, s->text.n);
-    if (!s->reading)
-        step_start(s);
-}
-
-void step_start(struct step *s)
-{
-    s->its.limit = s->tally.limit = s->o->cloud_limit;
-    s->its.required = s->o->cloud_required;
-    s->stats->prompt_ms = (double)(os_now_ns() - s->begun) / 1e6;
-    s->ended = s->o->max_tokens == 0;
-}
-
-/* Score the token, and say in e->state whether it goes to the cloud. Only policies that need the
- * head read it. False: something is wanted first. */
-static bool step_route(struct step *s, struct ahead_token *e)
+/* Score the next token, and say in e->state whether it goes to the cloud. Only policies that need
+ * the head read it. False: something is wanted first. */
+static bool step_route(struct step *s, struct step_token *e)
 {
     const struct decode_options *o = s->o;
-    struct decode_token *t = &e->t;
+    const struct step_row *row = step_row(s, s->length);
+    enum policy_reads reads = policy_reads(o->policy);
+    bool cloud = o->policy == POLICY_ALWAYS;
+    *e = (struct step_token){ .t = { .source = SOURCE_EDGE, .score = NAN }, .at = s->length };
+    if (reads == READS_LOGITS && !step_pick(s, e))
+        return false;
+    if (reads != READS_NOTHING) {
+        if (!step_find_score(s, e->at, &e->t.score)) {
+            if (s->rows.extra && !(row && row->picked))
+                step_want_head(s, e->at);
+            else
+                step_evaluate(s, e->at);
+            return false;
+        }
+        cloud = policy_routes(e->t.score, o->threshold, o->tie, o->seed, e->at);
+    }
+    e->state = cloud ? TOKEN_ROUTED : TOKEN_LOCAL;
+    return true;
+}
+
+/* Score the token after the first `at` ids, if what it is made of is there. */
+static bool step_find_score(struct step *s, size_t at, float *score)
+{
+    const struct decode_options *o = s->o;
+    const struct router *r = s->text.router;
+    struct step_row *row = step_row(s, at);
     uint64_t clock = os_now_ns();
-    if (!policy_scores(o->policy)) {
-        t->score = NAN;
-        e->state = o->policy == POLICY_ALWAYS ? AHEAD_ROUTED : AHEAD_LOCAL;
+    size_t i;
+    if (policy_reads(o->policy) == READS_IDS) {
+        const struct policy_text t = { s->ids, at, s->text.n, o->seed, o->place, s->text.tok, r };
+        *score = policy_score_ids(o->policy, &t);
+        s->stats->router_ms += step_lap(&clock);
         return true;
     }
-    if (!step_score_ids(s, e->at, &t->score)) {
-        if (policy_reads_logits(o->policy) && !step_pick(s, e->at, t))
-            return false;
-        const struct view_row *row = step_row(s, e->at);
-        if (!row || !row->scored) {
-            bool head = s->view.extra && (!row || !row->picked);
-            step_want_of(s, e->at, head ? STEP_HEAD : STEP_SCORE);
-            return false;
-        }
-        t->score = row->score;
-    }
-    s->stats->router_ms += step_lap(&clock);
-    e->state = step_routes(s, t->score, e->at) ? AHEAD_ROUTED : AHEAD_LOCAL;
-    return true;
-}
-
-/* Append the next token, which has its score, to the queue. A routed one that follows undecided
- * tokens waits for its turn, unless it is known: then the text goes on behind it. */
-static void step_enqueue_next(struct step *s)
-{
-    struct ahead_token *e = &s->next;
-    uint32_t id = 0;
-    bool goes_on = e->state == AHEAD_LOCAL;
-    if (goes_on) {
-        if (!e->t.has_edge && !step_pick(s, e->at, &e->t))
-            return;
-        id = e->t.edge_id;
-    } else if (s->ahead.n) {
-        goes_on = cloud_port_here(cloud_port_known(s->text.cloud, s->ids, e->at, false, &id)) &&
-                  id < s->size;
-        if (!goes_on) {
-            s->want = STEP_CLOUD;
-            return;
-        }
-    }
-    struct ahead_token *last = &s->ahead.tokens[s->ahead.n++];
-    *last = *e;
-    if (goes_on)
-        step_written(s, last, id);
-    e->state = AHEAD_NEW;
-}
-
-/* Append the newest token; generation continues after it. */
-static void step_written(struct step *s, struct ahead_token *e, uint32_t id)
-{
-    e->t.id = s->last = id;
-    e->written = true;
-    s->halted = step_is_last(s, id) || step_stopped(s, &s->tail, id);
-}
-
-/* What a row gives: the local model's own token, a score. */
-
-/* Find the local model's own token after the prefix of `at` ids. False: it is wanted. */
-static bool step_pick(struct step *s, size_t at, struct decode_token *t)
-{
-    const struct view_row *row = step_row(s, at);
-    if (!row || !row->picked) {
-        step_want_of(s, at, STEP_HEAD);
+    if (!row)
         return false;
+    if (!row->scored && policy_reads(o->policy) == READS_NETWORK &&
+        (row->picked || !s->rows.extra) && session_row(&i, s->text.session, at)) {
+        const float *hidden = router_hidden(r, session_batch(s->text.session), i, s->scratch);
+        row->score = router_score(r, router_inputs(r, hidden, row->extra, s->scratch), s->scratch);
+        row->scored = true;
+        s->stats->router_ms += step_lap(&clock);
     }
-    t->edge_id = row->id;
-    t->has_edge = true;
-    return true;
+    *score = row->score;
+    return row->scored;
 }
 
-/* Return the row of the prefix of `at` ids, or NULL. */
-static struct view_row *step_row(struct step *s, size_t at)
+/* Find the local model's own token. False: it is wanted. */
+static bool step_pick(struct step *s, struct step_token *e)
 {
-    struct view *v = &s->view;
-    return at >= v->first && at - v->first < v->n ? &v->rows[at - v->first] : NULL;
+    const struct step_row *row = step_row(s, e->at);
+    if (e->t.has_edge)
+        return true;
+    if (row && row->picked)
+        e->t.edge_id = row->id;
+    else
+        step_want_head(s, e->at);
+    return e->t.has_edge = row && row->picked;
 }
 
-/* Want the head or the score for the prefix of `at` ids, and at the same time for those after it
- * that will probably want it. Without its row, its last id is evaluated again, and before it what
- * the session of a lazy text lacks. */
-static void step_want_of(struct step *s, size_t at, enum step_want want)
+/* Want the head for the prefix of `at` ids, and at the same time for those after it that will
+ * probably want it. */
+static void step_want_head(struct step *s, size_t at)
 {
-    struct view *v = &s->view;
-    if (!step_row(s, at) || !v->held) {
-        s->asked.some[0] = s->ids[at - 1];
-        size_t keep = s->lazy ? session_sync(s->text.session, s->lazy, at - 1) : at - 1;
-        step_want_rows(s, keep, s->lazy ? s->lazy + keep : s->asked.some, at - keep);
+    struct step_need *need = &s->need;
+    if (!step_reach(s, at))
         return;
-    }
-    s->asked.nrows = 0;
-    for (size_t n = at; n < v->first + v->n; n++) {
-        const struct view_row *row = step_row(s, n);
-        bool open = want == STEP_HEAD ? !row->picked : !row->scored && (row->picked || !v->extra);
-        if (n == at || (open && (want == STEP_SCORE || step_reads_head(s, n))))
-            s->asked.rows[s->asked.nrows++] = n - v->pass;
-    }
-    s->want = want;
+    need->n = 0;
+    for (size_t n = at; n < s->rows.first + s->rows.n; n++)
+        if (n == at || (!step_row(s, n)->picked && step_reads_head(s, n)))
+            need->at[need->n++] = n;
+    need->want = STEP_HEAD;
 }
 
 /* True when the head will probably be read for this prefix, which begins with the text and may end
@@ -293,53 +245,157 @@ static void step_want_of(struct step *s, size_t at, enum step_want want)
 static bool step_reads_head(struct step *s, size_t at)
 {
     const struct decode_options *o = s->o;
-    const struct view_row *row = step_row(s, at);
     uint32_t id;
     float score;
     bool cloud = o->policy == POLICY_ALWAYS;
-    if (step_score_ids(s, at, &score))
-        cloud = step_routes(s, score, at);
-    else if (policy_reads_network(o->policy))
-        cloud = row->scored && step_routes(s, row->score, at);
-    if (!cloud || !s->text.cloud || s->o->edges)
+    if (step_find_score(s, at, &score))
+        cloud = policy_routes(score, o->threshold, o->tie, o->seed, at);
+    if (!cloud || !s->text.cloud || o->edges)
         return true;
-    return o->ahead && !cloud_port_here(cloud_port_known(s->text.cloud, s->ids, at, false, &id));
+    return o->ahead && step_known(s, at, false, &id) < CLOUD_MEMO;
 }
 
-void step_give_head(struct step *s, size_t row, const float *logits)
+void step_give_head(struct step *s, size_t at, const float *logits)
 {
-    enum policy p = s->o->policy;
-    size_t n = s->view.pass + row;
-    struct view_row *r = step_row(s, n);
-    if (r) {
-        r->id = sampler_pick(s->text.sampler, logits, s->ids, n);
-        r->picked = true;
-    }
-    s->stats->edge_ms += step_lap(&s->since);
-    if (r && s->view.extra)
-        step_look(s, r, n, logits);
-    if (!r || !policy_reads_logits(p))
+    const struct session *session = s->text.session;
+    const struct model *model = session_model(session);
+    struct step_row *r = step_row(s, at);
+    if (!r)
         return;
-    r->score =
-        policy_score_logits(p, logits, s->size, model_kernels(session_model(s->text.session)));
-    r->scored = true;
-    s->stats->router_ms += step_lap(&s->since);
-}
-
-const float *step_extra(struct step *s, size_t row)
-{
-    const struct view_row *r = step_row(s, s->view.pass + row);
-    return r ? r->extra : NULL;
-}
-
-void step_give_score(struct step *s, size_t row, float score)
-{
-    struct view_row *r = step_row(s, s->view.pass + row);
-    if (r) {
+    r->id = sampler_pick(s->text.sampler, logits, s->ids, at);
+    r->picked = true;
+    s->stats->edge_ms += step_lap(&s->since);
+    if (s->rows.extra) {
+        size_t answer = s->text.answer ? s->text.answer : s->text.n;
+        const struct router_token t = { .text = { s->text.tok, s->ids, at, answer },
+                                        .logits = logits,
+                                        .hidden = session_hidden(session, TAP_FINAL,
+                                                                 session_length(session) - at),
+                                        .size = s->size,
+                                        .id = r->id,
+                                        .embedding = model_embedding(model) };
+        router_look(s->text.router, r->extra, &t);
+    }
+    if (policy_reads(s->o->policy) == READS_LOGITS) {
+        r->score = policy_score_logits(s->o->policy, logits, s->size, model_kernels(model));
         r->scored = true;
-        r->score = score;
     }
     s->stats->router_ms += step_lap(&s->since);
+}
+
+/* True when the row of the prefix of `at` ids is there, and can be read; else it is wanted. */
+static bool step_reach(struct step *s, size_t at)
+{
+    size_t row;
+    if (step_row(s, at) && session_row(&row, s->text.session, at))
+        return true;
+    step_evaluate(s, at);
+    return false;
+}
+
+/* Want a pass over what the session lacks of the first `at` ids, the last one of these in any case,
+ * and over a draft behind the newest one. Earlier rows become void. */
+static void step_evaluate(struct step *s, size_t at)
+{
+    struct draft *d = &s->draft;
+    size_t room = at == s->length && at > s->text.n ? step_room(s) : 0, made = 0, n;
+    struct stops stops = s->tail;
+    draft_learn(d);
+    s->rows.first = s->rows.n = 0;
+    if (!s->queue.n && draft_awaits(d, s->ids, at, room)) {
+        s->need.want = STEP_MOMENT;
+        return;
+    }
+    for (n = draft_make(d, s->ids, at, room); made < n; made++) {
+        uint32_t id = s->ids[at + made];
+        if (id >= s->size || step_is_last(s, id) || stops_token(&stops, s->text.tok, id))
+            break; /* of use are those before one that ends the text */
+    }
+    size_t keep = session_sync(s->text.session, s->ids, at - 1);
+    d->from = at;
+    s->need.ids = s->ids + keep;
+    s->need.n = at + made - keep;
+    s->need.want = STEP_ROWS;
+}
+
+/* Return how many ids a draft may have. The last token of the text is not evaluated. */
+static size_t step_room(const struct step *s)
+{
+    size_t all = s->length - s->text.n + 1, most = s->o->max_tokens,
+           left = all < most ? most - all : 0;
+    size_t room = s->length < s->context ? s->context - s->length : 0;
+    room = room < left ? room : left;
+    return room < s->o->draft_max ? room : s->o->draft_max;
+}
+
+void step_give_rows(struct step *s, size_t n)
+{
+    struct step_rows *r = &s->rows;
+    struct decode_stats *stats = s->stats;
+    size_t length = session_length(s->text.session), prompt = s->text.n, before = length - n;
+    uint64_t since = s->since, now = os_now_ns();
+    r->n = n < STEP_HEADS ? n : STEP_HEADS;
+    r->first = length - r->n + 1;
+    for (size_t i = 0; i < r->n; i++)
+        r->at[i].picked = r->at[i].scored = false;
+    s->draft.made = length > s->draft.from ? length - s->draft.from : 0;
+    s->draft.pass_ns = before < prompt ? 0 : now - since;
+    stats->drafted += s->draft.made;
+    stats->passes += length > prompt;
+    stats->edge_ms += step_lap(&s->since);
+    step_tell(s, DECODE_EVALUATED, before, n, since, GATE_OPEN);
+    s->need.want = 0;
+    if (before >= prompt)
+        return;
+    if (s->o->reading)
+        s->o->reading(s->o->arg, length < prompt ? length : prompt, prompt);
+    if (length >= prompt && !(stats->prompt_ms > 0))
+        stats->prompt_ms = (double)(now - s->begun) / 1e6;
+}
+
+/* Return the row of the prefix of `at` ids, or NULL. */
+static struct step_row *step_row(struct step *s, size_t at)
+{
+    struct step_rows *r = &s->rows;
+    return at >= r->first && at - r->first < r->n ? &r->at[at - r->first] : NULL;
+}
+
+/* Append the next token, which has its score, to the queue. A routed one that follows undecided
+ * tokens waits for its turn, unless it is known: then the text goes on behind it. */
+static void step_enqueue(struct step *s, struct step_token *e)
+{
+    if (e->state == TOKEN_LOCAL) {
+        if (!step_pick(s, e))
+            return;
+        e->t.id = e->t.edge_id;
+        e->written = true;
+    } else if (s->queue.n) {
+        e->written = step_known(s, e->at, false, &e->t.id) >= CLOUD_MEMO;
+        if (!e->written) {
+            s->need.want = STEP_CLOUD;
+            return;
+        }
+    }
+    s->queue.at[++s->queue.n].state = TOKEN_NEW;
+    if (e->written)
+        step_write(s, e->t.id);
+}
+
+/* Write on behind this id. A row that a draft has left there stands if it is the same. */
+static void step_write(struct step *s, uint32_t id)
+{
+    struct step_rows *r = &s->rows;
+    struct draft *d = &s->draft;
+    size_t at = s->length++;
+    bool evaluated = at + 1 < r->first + r->n, same = evaluated && s->ids[at] == id;
+    if (evaluated && !same)
+        r->n = at + 1 > r->first ? at + 1 - r->first : 0;
+    if (same && at == d->from + d->stood && d->stood < d->made) {
+        d->stood++;
+        s->stats->accepted++;
+    }
+    s->ids[at] = id;
+    s->halted = step_is_last(s, id) || stops_token(&s->tail, s->text.tok, id);
 }
 
 /* The turn of the oldest token: ask, take the answer, decide, show. */
@@ -347,26 +403,28 @@ void step_give_score(struct step *s, size_t row, float score)
 /* Decide what can be decided, oldest first. wait: wait for the answer of the oldest. */
 static int step_decide_ready(struct step *s, bool wait)
 {
-    while (s->ahead.n && !s->ended) {
-        struct ahead_token *e = &s->ahead.tokens[0];
+    while (s->queue.n && !s->ended) {
+        struct step_token *e = &s->queue.at[0];
         uint32_t id;
-        bool turn = e->state == AHEAD_ROUTED;
-        bool comes = turn && cloud_port_known(s->text.cloud, s->ids, e->at, false, &id) ==
-                                 CLOUD_COMING; /* the turn cannot begin without waiting */
-        if (comes && !wait)
-            return OK;
-        wait = wait && !comes;
-        int rc = turn ? step_begin_turn(s, e) : OK;
-        if (rc == OK && e->state == AHEAD_ASKED) {
+        int rc = OK;
+        if (e->state == TOKEN_ROUTED) {
+            bool comes = step_known(s, e->at, false, &id) == CLOUD_COMING;
+            if (comes && !wait) /* the turn cannot begin without waiting */
+                return OK;
+            wait = wait && !comes;
+            rc = step_begin_turn(s, e);
+        }
+        if (rc == OK && e->state == TOKEN_ASKED) {
             /* Ahead, the guess comes before the answer, however soon that is there. */
-            if (!wait && ((s->o->ahead && !e->written) || !s->text.cloud->done(e->call, 0)))
+            bool guesses = s->o->ahead && !e->written;
+            if (!wait && (guesses || !s->text.cloud->done(s->turn.call, 0)))
                 return OK;
             wait = false;
             rc = step_take_answer(s, e);
         }
         if (rc == OK)
             rc = step_decide(s, e);
-        if (rc != OK || s->want)
+        if (rc != OK || s->need.want)
             return rc;
     }
     return OK;
@@ -374,254 +432,229 @@ static int step_decide_ready(struct step *s, bool wait)
 
 /* Begin the turn of a routed token: all tokens before it are decided. Afterwards it is known or
  * requested, or the gate has said why not. */
-static int step_begin_turn(struct step *s, struct ahead_token *e)
+static int step_begin_turn(struct step *s, struct step_token *e)
 {
-    e->state = AHEAD_HELD;
-    e->gate = GATE_NO_CLOUD;
-    if (!s->text.cloud)
+    const struct cloud_port *c = s->text.cloud;
+    struct step_turn *t = &s->turn;
+    *t = (struct step_turn){ .gate = GATE_NO_CLOUD };
+    e->state = TOKEN_HELD;
+    if (!c)
         return err_set(&s->fault, OK, "there is no cloud");
-    bool own = private_holds(s->o->patterns, &s->its.own, s->ids, e->at);
-    bool held = own || gate_holds(s->gate, &s->its, s->ids, e->at);
-    e->gate = step_own_rules(s, e->at, own);
-    if (e->gate != GATE_OPEN)
+    t->gate = gate_own(&s->its, s->ids, e->at, e->at - s->text.n, s->stats->cloud, &s->fault);
+    if (t->gate != GATE_OPEN)
         return OK;
-    enum cloud_sight known = cloud_port_known(s->text.cloud, s->ids, e->at, true, &e->answer);
-    if (cloud_port_here(known) && e->answer < s->size) {
+    enum cloud_sight known = step_known(s, e->at, true, &t->answer);
+    if (known >= CLOUD_MEMO) {
         s->stats->memo += known == CLOUD_MEMO;
         s->stats->store += known == CLOUD_STORE;
-        e->state = AHEAD_HERE;
+        e->state = TOKEN_HERE;
         return OK;
     }
-    e->tokens = s->text.cloud->info(s->text.cloud->arg).tokens;
-    e->gate = gate_decide(s->gate, &s->its, e->at, held, &e->tokens, &s->fault);
-    if (e->gate == GATE_OPEN)
-        return step_ask(s, e);
-    gate_held(s->gate, e->gate);
-    return OK;
-}
-
-/* Decide whether the text's own patterns or limits keep the cloud's token out. They come before
- * what is known without a call, which depends on what other texts have asked. */
-static enum gate_reason step_own_rules(struct step *s, size_t at, bool own)
-{
-    uint64_t limit = s->o->cloud_limit;
-    const double spare = 2, share = (double)s->o->max_routed;
-    double most = share * (double)(at - s->text.n + 1) + spare;
-    if (share > 0 && (double)(s->stats->cloud + 1) > most) {
-        err_set(&s->fault, OK, "max_routed: more than %.3g %% and 2 tokens of this text so far",
-                100 * share);
-        return GATE_CAPPED;
-    }
-    if (own) {
-        err_set(&s->fault, OK, "the text matches a private pattern");
-        return GATE_PRIVATE;
-    }
-    if (!limit || s->stats->cloud + 1 < limit)
-        return GATE_OPEN;
-    err_set(&s->fault, OK, "the limit on cloud tokens of this text is reached");
-    return GATE_CAPPED;
+    t->tokens = c->info(c->arg).tokens;
+    t->gate = gate_decide(s->gate, &s->its, s->ids, e->at, &t->tokens, &s->fault);
+    return t->gate == GATE_OPEN ? step_ask(s, e) : OK;
 }
 
 /* Request it; returns the port's errors. */
-static int step_ask(struct step *s, struct ahead_token *e)
+static int step_ask(struct step *s, struct step_token *e)
 {
     const struct cloud_port *c = s->text.cloud;
-    e->asked_ns = os_now_ns(); /* the thread of the network may go on with it before this one */
-    e->moved = c->traffic(c->arg, &s->tally, false);
-    int rc = c->ask(c->arg, s->ids, e->at, e->tokens, &s->tally, &e->call, &s->err);
+    struct step_turn *t = &s->turn;
+    t->asked_ns = os_now_ns(); /* the thread of the network may go on with it before this one */
+    t->moved = c->traffic(c->arg, &s->tally, false);
+    int rc = c->ask(c->arg, s->ids, e->at, t->tokens, &s->tally, &t->call, &s->err);
     if (rc != OK) {
-        e->call = NULL;
+        t->call = NULL;
         if (s->gate->quota)
-            quota_give(s->gate->quota, e->tokens, e->at);
+            quota_give(s->gate->quota, t->tokens, e->at);
         return rc;
     }
-    e->state = AHEAD_ASKED;
+    e->state = TOKEN_ASKED;
     s->stats->calls++;
     s->gate->out++;
-    step_tell(s, DECODE_ASKED, e->at, e->tokens, 0, GATE_OPEN);
+    step_tell(s, DECODE_ASKED, e->at, t->tokens, 0, GATE_OPEN);
     return OK;
 }
 
 /* Take the answer, or the fault, of the call of a token whose turn it is. */
-static int step_take_answer(struct step *s, struct ahead_token *e)
+static int step_take_answer(struct step *s, struct step_token *e)
 {
     const struct cloud_port *c = s->text.cloud;
-    int rc = c->take(e->call, 0, &e->answer, &s->fault);
+    struct step_turn *t = &s->turn;
+    int rc = c->take(t->call, 0, &t->answer, &s->fault);
     struct traffic now = c->traffic(c->arg, &s->tally, false);
-    e->moved = traffic_since(&now, &e->moved);
-    if (rc == OK && e->answer >= s->size) {
+    t->moved = traffic_since(&now, &t->moved);
+    if (rc == OK && t->answer >= s->size) {
         rc = err_set(&s->fault, ERR_NET, "cloud: token id: expected below %zu, found %u", s->size,
-                     (unsigned)e->answer);
-        step_end_call(s, e, CLOUD_DROP); /* it must not be kept */
+                     (unsigned)t->answer);
+        step_end_call(s, CLOUD_DROP); /* it must not be kept */
     }
-    if (rc != OK && rc != ERR_NET && rc != ERR_REMOTE && rc != ERR_TEXT)
-        return err_set(&s->err, rc, "%s", s->fault.msg);
-    e->called = rc == OK;
-    e->state = rc == OK ? AHEAD_HERE : AHEAD_HELD;
-    e->gate = rc == OK           ? GATE_OPEN
+    if (rc != OK && rc != ERR_NET && rc != ERR_REMOTE && rc != ERR_TEXT) {
+        s->err = s->fault;
+        return rc;
+    }
+    t->gate = rc == OK           ? GATE_OPEN
               : rc == ERR_REMOTE ? GATE_REFUSED
               : rc == ERR_TEXT   ? GATE_UNFIT
                                  : GATE_FAULT;
-    gate_done(s->gate, &s->its, e->gate, e->moved.asked_tokens, &s->fault);
-    if (e->call)
-        step_end_call(s, e, CLOUD_USE);
-    s->stats->committed += e->called;
-    s->stats->failed += !e->called;
-    step_tell(s, DECODE_ANSWERED, e->at, e->tokens, e->asked_ns, e->gate);
+    t->called = rc == OK;
+    e->state = rc == OK ? TOKEN_HERE : TOKEN_HELD;
+    gate_done(s->gate, &s->its, t->gate, t->moved.asked_tokens, &s->fault);
+    step_end_call(s, CLOUD_USE);
+    s->stats->committed += t->called;
+    s->stats->failed += !t->called;
+    step_tell(s, DECODE_ANSWERED, e->at, t->tokens, t->asked_ns, t->gate);
     return OK;
 }
 
-/* End the call in flight: it is used or dropped. */
-static void step_end_call(struct step *s, struct ahead_token *e, enum cloud_end how)
+/* Make the oldest token part of the text; roll back what was written behind another one. */
+static int step_decide(struct step *s, struct step_token *e)
 {
-    s->text.cloud->end(e->call, how);
-    e->call = NULL;
-    s->gate->out--;
-}
-
-/* Make the oldest token part of the text; roll back the tokens after it if they follow a different
- * token. */
-static int step_decide(struct step *s, struct ahead_token *e)
-{
-    bool here = e->state == AHEAD_HERE, held = e->state == AHEAD_HELD;
-    bool limit = e->gate == GATE_PRIVATE || e->gate == GATE_CAPPED;
-    int code = e->gate == GATE_REFUSED ? ERR_REMOTE : e->gate == GATE_UNFIT ? ERR_TEXT : ERR_NET;
-    if (held && s->o->cloud_required && (s->o->cloud_alone || !limit))
-        return err_set(&s->err, code, "%s", s->fault.msg);
-    /* Without an answer, the local model's own token stands. Ahead, a token that took a call shows
-     * the guess. One that was known ahead of its turn, and no longer when that came, has none yet.
-     */
-    if (!e->t.has_edge && (held || (here && (s->o->edges || (s->o->ahead && e->called))))) {
-        if (s->view.length > e->at)
-            step_roll_back(s, e);
-        if (!step_pick(s, e->at, &e->t))
-            return OK;
+    const struct step_turn *turn = &s->turn;
+    bool here = e->state == TOKEN_HERE, held = e->state == TOKEN_HELD;
+    bool limit = turn->gate == GATE_PRIVATE || turn->gate == GATE_CAPPED;
+    if (held && s->o->cloud_required && (s->o->cloud_alone || !limit)) {
+        s->err = s->fault;
+        return turn->gate == GATE_REFUSED ? ERR_REMOTE
+               : turn->gate == GATE_UNFIT ? ERR_TEXT
+                                          : ERR_NET;
     }
+    /* Without an answer, the local model's own token stands. Ahead, a token that took a call shows
+     * the guess. */
+    bool guessed = s->o->edges || (s->o->ahead && turn->called);
+    if ((held || (here && guessed)) && !step_pick(s, e))
+        return OK;
     struct decode_token t = e->t;
-    if (here)
+    if (here) {
         t.source = SOURCE_CLOUD;
-    /* A guess made while another call's reply was about to bring the token was made by chance. */
-    if (here && !e->called && !policy_reads_logits(s->o->policy) && !s->o->edges)
-        t.has_edge = false;
-    if (held) {
+        t.id = turn->answer;
+        /* A guess made while another call's reply was about to bring the token was chance. */
+        t.has_edge = guessed || policy_reads_logits(s->o->policy);
+    } else if (held) {
         t.source = SOURCE_FALLBACK;
-        t.reason = e->gate;
+        t.id = t.edge_id;
+        t.reason = turn->gate;
         t.fault = s->fault.msg;
         s->stats->fallback++;
-        s->stats->reasons[e->gate]++;
+        s->stats->reasons[turn->gate]++;
     }
-    if (e->state != AHEAD_LOCAL)
-        t.id = here ? e->answer : t.edge_id;
     bool back = !e->written || t.id != e->t.id;
+    size_t gone = back ? s->queue.n - !e->written : 0;
+    if (gone)
+        step_tell(s, DECODE_ROLLED_BACK, e->at, gone, 0, GATE_OPEN);
     if (back) {
-        step_roll_back(s, e);
-        s->last = t.id;
-    }
-    size_t at = e->at;
-    memmove(&s->ahead.tokens[0], &s->ahead.tokens[1], --s->ahead.n * sizeof(*e));
-    step_show(s, &t, at);
-    if (back)
+        s->queue.n = 1;
+        s->queue.at[1].state = TOKEN_NEW;
+        s->length = e->at;
         s->tail = s->stops;
+        step_write(s, t.id);
+    }
+    memmove(e, e + 1, s->queue.n-- * sizeof(*e));
+    step_show(s, &t);
     return OK;
-}
-
-/* Take back what was written from the oldest token on. */
-static void step_roll_back(struct step *s, struct ahead_token *e)
-{
-    size_t n = s->ahead.n - !e->written;
-    s->ahead.n = 1;
-    s->view.length = e->at;
-    s->next.state = AHEAD_NEW;
-    if (n)
-        step_tell(s, DECODE_ROLLED_BACK, e->at, n, 0, GATE_OPEN);
-    e->written = false;
 }
 
 /* Show the token, and see whether the text ends with it. */
-static void step_show(struct step *s, struct decode_token *t, size_t at)
+static void step_show(struct step *s, struct decode_token *t)
 {
     struct decode_stats *stats = s->stats;
     const struct decode_options *o = s->o;
-    t->pos = stats->tokens;
+    size_t at = s->text.n + stats->tokens;
+    t->pos = stats->tokens++;
     t->eog = step_is_last(s, t->id);
     t->ms = step_lap(&s->clock);
-    if (stats->tokens++ == 0)
+    if (t->pos == 0)
         stats->ttft_ms = t->ms;
     stats->cloud += t->source == SOURCE_CLOUD;
     bool goes_on = !o->emit || o->emit(o->arg, t);
-    s->end = at;
     s->ended = true;
     stats->finish = t->eog ? FINISH_EOS : FINISH_STOP;
-    if (t->eog || step_stopped(s, &s->stops, t->id) || !goes_on)
+    if (t->eog || stops_token(&s->stops, s->text.tok, t->id) || !goes_on)
         return;
     stats->finish = FINISH_LENGTH;
-    s->ended = stats->tokens >= o->max_tokens || at == session_context(s->text.session);
-}
-
-void step_count(struct step *s)
-{
-    struct ahead_token *e = s->ahead.n ? &s->ahead.tokens[0] : NULL;
-    if (s->counted)
-        return;
-    s->counted = true;
-    gate_drop(s->gate, &s->its);
-    if (e && e->call)
-        step_end_call(s, e, CLOUD_DROP);
-    s->ahead.n = 0;
-    s->stats->total_ms = step_lap(&s->begun);
-}
-
-/* What else the caller asks and says. */
-
-const uint32_t *step_ids(const struct step *s, size_t *n)
-{
-    *n = s->asked.nids;
-    return s->asked.ids;
-}
-
-const size_t *step_rows(const struct step *s, size_t *n)
-{
-    *n = s->asked.nrows;
-    return s->asked.rows;
-}
-
-bool step_is_lazy(const struct step *s)
-{
-    return s->lazy != NULL;
-}
-
-void step_fail(struct step *s, int code, const struct err *why)
-{
-    step_end(s, err_set(&s->err, code, "%s", why->msg));
-}
-
-void step_lose_rows(struct step *s)
-{
-    s->view.held = false;
-}
-
-bool step_awaits_draft(const struct step *s)
-{
-    return s->drafts.until != 0;
+    s->ended = stats->tokens >= o->max_tokens || at == s->context;
 }
 
 void step_wait(struct step *s)
 {
-    if (s->want != STEP_CLOUD)
-        return;
-    s->want = 0;
-    uint64_t now = os_now_ns(), rest = s->drafts.until - now;
-    if (s->drafts.until)
-        os_nap(now > s->drafts.until ? 0 : rest < POLL_NS ? rest : POLL_NS);
+    uint64_t now = os_now_ns(), rest = s->draft.until > now ? s->draft.until - now : 0;
+    bool moment = s->need.want == STEP_MOMENT;
+    s->need.want = 0;
+    if (moment)
+        os_nap(rest < POLL_NS ? rest : POLL_NS);
     else
         step_end(s, step_decide_ready(s, true));
-    s->want = 0; /* it will be wanted again */
+    s->need.want = 0; /* it will be wanted again */
     s->stats->cloud_ms += step_lap(&s->since);
 }
 
-/* What many of the above use. */
+void step_fail(struct step *s, int code, const struct err *why)
+{
+    s->err = *why;
+    step_end(s, code);
+}
 
-double step_lap(uint64_t *since)
+int step_close(struct step *s, struct err *err)
+{
+    if (!s)
+        return OK;
+    struct decode_stats *stats = s->stats;
+    int rc = s->rc;
+    if (s->turn.call)
+        step_end_call(s, CLOUD_DROP);
+    gate_end(s->gate, &s->its);
+    if (rc == OK && !s->ended)
+        rc = err_set(&s->err, ERR_STOP, "interrupted");
+    if (rc != OK)
+        stats->finish = FINISH_ERROR;
+    if (rc != OK && err)
+        *err = s->err;
+    size_t shown = s->text.n + stats->tokens - (rc == OK && stats->tokens);
+    session_sync(s->text.session, s->ids, shown);
+    if (s->text.cloud)
+        stats->traffic = s->text.cloud->traffic(s->text.cloud->arg, &s->tally, true);
+    stats->total_ms = step_lap(&s->begun);
+    step_free(s);
+    return rc;
+}
+
+/* Look for the token after the first `at` ids without a call. */
+static enum cloud_sight step_known(struct step *s, size_t at, bool used, uint32_t *id)
+{
+    enum cloud_sight known = cloud_port_known(s->text.cloud, s->ids, at, used, id);
+    return known >= CLOUD_MEMO && *id >= s->size ? CLOUD_UNKNOWN : known;
+}
+
+/* End the call in flight: it is used or dropped. */
+static void step_end_call(struct step *s, enum cloud_end how)
+{
+    if (s->turn.call)
+        s->text.cloud->end(s->turn.call, how);
+    s->gate->out -= s->turn.call != NULL;
+    s->turn.call = NULL;
+}
+
+/* Tell the caller's hook. */
+static void step_tell(struct step *s, enum decode_event_kind kind, size_t at, size_t n,
+                      uint64_t since, enum gate_reason reason)
+{
+    const uint64_t now = os_now_ns();
+    struct decode_event e = { .kind = kind, .at = at, .n = n, .reason = reason, .ns = now };
+    e.took_ns = since ? now - since : 0;
+    if (kind == DECODE_ANSWERED)
+        e.moved = s->turn.moved;
+    if (s->o->event)
+        s->o->event(s->o->arg, &e);
+}
+
+/* True when the text ends with this token. */
+static bool step_is_last(const struct step *s, uint32_t id)
+{
+    return !s->o->ignore_eos && tokenizer_is_eog(s->text.tok, id);
+}
+
+/* Return the milliseconds since *since, which becomes now. */
+static double step_lap(uint64_t *since)
 {
     uint64_t now = os_now_ns();
     double ms = (double)(now - *since) / 1e6;
@@ -629,33 +662,9 @@ double step_lap(uint64_t *since)
     return ms;
 }
 
-bool step_is_last(const struct step *s, uint32_t id)
+/* End the text with an error. */
+static void step_end(struct step *s, int rc)
 {
-    return !s->o->ignore_eos && tokenizer_is_eog(s->text.tok, id);
-}
-
-bool step_stopped(const struct step *s, struct stops *stops, uint32_t id)
-{
-    const struct tokenizer *tok = s->text.tok;
-    size_t n, at, length;
-    const char *bytes = tokenizer_bytes(tok, id, &n);
-    return bytes && !tokenizer_is_control(tok, id) && stops_feed(stops, bytes, n, &at, &length);
-}
-
-/* Tell the caller's hook. */
-static void step_tell(struct step *s, enum decode_event_kind kind, size_t at, size_t n,
-                      uint64_t since, enum gate_reason reason)
-{
-    static const struct traffic none = { 0 };
-    const uint64_t now = os_now_ns();
-    const struct decode_event e = { .kind = kind,
-                                    .at = at,
-                                    .n = n,
-                                    .reason = reason,
-                                    .ns = now,
-                                    .took_ns = since ? now - since : 0,
-                                    .moved =
-                                        kind == DECODE_ANSWERED ? s->ahead.tokens[0].moved : none };
-    if (s->o->event)
-        s->o->event(s->o->arg, &e);
+    s->rc = rc;
+    s->ended = s->ended || rc != OK;
 }

@@ -1,18 +1,18 @@
-/* step.h - the decoding loop as a machine that never waits: it says what it wants.
+/* step.h - the decoding loop as a machine that never waits: it says what it needs.
  *
- * The caller evaluates, reads the head, scores, and waits for the cloud, for one text (decode_run)
- * or for many, whose rows it may put into one pass:
+ * The caller evaluates, reads the head, and waits for the cloud, for one text (decode_run) or for
+ * many, whose rows it may put into one pass:
  *
- *     while ((want = step_next(s)) != STEP_DONE)
- *         STEP_ROWS:  append the ids of step_ids to the session; step_give_rows
- *         STEP_SCORE: score the hidden states of step_rows; step_give_score for each
- *         STEP_HEAD:  read the head for step_rows; step_give_head for each
- *         STEP_CLOUD: do something else and ask again, or step_wait
+ *     while ((need = step_next(s))->want != STEP_DONE)
+ *         STEP_ROWS:   append need->ids[n] to the session; step_give_rows
+ *         STEP_HEAD:   read the head for the rows need->at[n]; step_give_head for each
+ *         STEP_CLOUD,
+ *         STEP_MOMENT: do something else and ask again, or step_wait
  *
- * A row is counted from the first id of the latest pass, the ids last given. Only that pass's rows
- * are wanted. When they can no longer be read, because the pass of another text has followed, say
- * so with step_lose_rows; if one is still needed, its token is evaluated again. A score or a head
- * may be given for a part of what is wanted; the first row must be among it. */
+ * A row is named by how many ids of the text stand before the token that it gives. Rows of the
+ * batch's latest pass alone can be read (session_row); when another text has had a pass since, the
+ * ids of a row that is needed are wanted again. A head may be given for a part of what is wanted;
+ * the first row must be among it. */
 #ifndef ROUTER_DECODE_STEP_H
 #define ROUTER_DECODE_STEP_H
 
@@ -23,12 +23,21 @@
 
 struct step;
 
+enum { STEP_HEADS = 1 + DRAFT_MOST }; /* most rows of which the head is wanted */
+
 enum step_want {
     STEP_ROWS = 1,
-    STEP_SCORE, /* the router's, of the policies that read a network */
     STEP_HEAD,
-    STEP_CLOUD, /* there is nothing to do but to wait: for an answer, or a moment for a draft */
-    STEP_DONE   /* the text has ended, or an error has ended it */
+    STEP_CLOUD,  /* there is nothing to do but to wait for an answer, */
+    STEP_MOMENT, /* or a moment for a draft that is coming */
+    STEP_DONE    /* the text has ended, or an error has ended it */
+};
+
+struct step_need {
+    enum step_want want;
+    const uint32_t *ids;   /* STEP_ROWS: [n]; at least the first must be appended */
+    size_t at[STEP_HEADS]; /* STEP_HEAD: [n], ascending */
+    size_t n;
 };
 
 struct step_text { /* what a text is made with; all borrowed until step_close */
@@ -47,35 +56,17 @@ struct step_text { /* what a text is made with; all borrowed until step_close */
  * stats say so. */
 int step_open(struct step **out, const struct step_text *t, const struct decode_options *o,
               struct decode_stats *stats, struct err *err);
-/* True for a text of which nothing may ever be evaluated. */
-bool step_is_lazy(const struct step *s);
-/* Go on as far as possible, and return what is wanted. */
-enum step_want step_next(struct step *s);
-
-/* STEP_ROWS: return the ids to append to the session. At least the first must be appended. */
-const uint32_t *step_ids(const struct step *s, size_t *n);
-/* STEP_SCORE, STEP_HEAD: return the rows, ascending. */
-const size_t *step_rows(const struct step *s, size_t *n);
-
-/* Say that the session has the first n ids, after an evaluation of these alone. */
+/* Go on as far as possible, and return what is needed, which is valid until the next call. */
+const struct step_need *step_next(struct step *s);
+/* Say that the session has the first n of the ids, after an evaluation of these alone. */
 void step_give_rows(struct step *s, size_t n);
-/* Return what router_look has found for a row whose score is wanted, for router_inputs; NULL if the
- * router reads the hidden state alone. */
-const float *step_extra(struct step *s, size_t row);
-/* Give router_score of a row. */
-void step_give_score(struct step *s, size_t row, float score);
 /* Give the logits of a row, which are not needed afterwards. */
-void step_give_head(struct step *s, size_t row, const float *logits);
+void step_give_head(struct step *s, size_t at, const float *logits);
 /* Say that what was wanted cannot be had: the text ends with this error. */
 void step_fail(struct step *s, int code, const struct err *why);
-/* Say that the rows of the latest pass can no longer be read. */
-void step_lose_rows(struct step *s);
-/* STEP_CLOUD: true when it is the draft that is awaited: after a moment, step_next goes on. */
-bool step_awaits_draft(const struct step *s);
-/* STEP_CLOUD: wait for the answer, or a little for the draft. */
+/* Wait for the answer, or a little for the draft. */
 void step_wait(struct step *s);
-
-/* End the text: drop its calls, rewind the session to what was shown, complete the stats. Returns
+/* End the text: drop its call, rewind the session to what was shown, complete the stats. Returns
  * the result of decode_run; err is set if it is an error. NULL is fine. */
 int step_close(struct step *s, struct err *err);
 

@@ -1,31 +1,62 @@
-/* step_internal.h - state of the decoding loop, for step*.c alone. */
+/* step_internal.h - state of the decoding loop, for step.c alone: the text, the rows of the latest
+ * pass, and a queue of tokens that are written but not decided.
+ *
+ * The session follows the text when a row is needed, and no sooner: then it is rewound to what it
+ * shares with the text, and what it lacks is evaluated. Behind the newest id a draft may be
+ * evaluated, too, because the text may come to say the same. Then its rows are there already. */
 #ifndef ROUTER_DECODE_STEP_INTERNAL_H
 #define ROUTER_DECODE_STEP_INTERNAL_H
 
 #include "kernels/sys/base.h"
 #include "net/cloud_port.h"
-#include "router/decode/ahead.h"
 #include "router/decode/draft.h"
 #include "router/decode/step.h"
 #include "router/decode/stops.h"
-#include "router/decode/view.h"
 
-struct kernels;
-
-struct step;
-
-struct step_asked { /* what is wanted */
-    const uint32_t *ids;
-    uint32_t some[VIEW_ROWS]; /* room for ids */
-    size_t nids, rows[VIEW_ROWS], nrows;
+struct step_row { /* what has been computed from a row */
+    bool picked, scored;
+    uint32_t id;  /* the local model's own token; valid if picked */
+    float score;  /* the router's, or that of the logits; valid if scored */
+    float *extra; /* what a router reads besides (router_look), valid if picked; NULL */
 };
 
-struct step_drafts {
-    struct draft draft;
-    size_t drafted;   /* ids of the draft in the latest pass */
-    uint64_t pass_ns; /* time of the latest pass; 0: not known */
-    uint64_t until;   /* when to go on without the draft that is coming; 0: none is awaited */
-    size_t late;      /* waits in a row that did not bring it in time */
+struct step_rows {
+    size_t first, n; /* prefixes of first to first + n - 1 of s->ids have rows */
+    struct step_row at[STEP_HEADS];
+    float *extra; /* that of at; NULL: the router reads no more than hidden states */
+};
+
+enum step_state {
+    TOKEN_NEW,    /* its score is not known */
+    TOKEN_LOCAL,  /* the local model's own, by its score */
+    TOKEN_ROUTED, /* the cloud's; its turn has not come */
+    TOKEN_ASKED,  /* its call is in flight */
+    TOKEN_HERE,   /* `answer` of its turn is the cloud's token */
+    TOKEN_HELD    /* `gate` of its turn says why the local model's token stands in its place */
+};
+
+struct step_token {
+    struct decode_token t; /* t.id is the guess, once written */
+    size_t at;             /* length of the prefix before it */
+    enum step_state state;
+    bool written; /* the text continues after it */
+};
+
+enum { QUEUE_MOST = 256 }; /* more than a call gives time for */
+
+struct step_queue { /* the first one waits for the cloud; the others assume that it will agree */
+    struct step_token at[QUEUE_MOST + 1]; /* oldest first; at[n]: the next one, while scored */
+    size_t n;
+};
+
+struct step_turn { /* of a routed token that is the oldest of the queue */
+    enum gate_reason gate;
+    uint32_t answer;
+    bool called;          /* the answer is that of its own call */
+    size_t tokens;        /* that its call asks for */
+    void *call;           /* the port's, while it is in flight */
+    uint64_t asked_ns;    /* when it was made */
+    struct traffic moved; /* by the text until it was made; then from there until its answer */
 };
 
 struct step {
@@ -35,66 +66,25 @@ struct step {
     struct gate *gate, own;
     struct gate_text its; /* this text's part of the gate */
     struct cloud_tally tally;
-    size_t size; /* number of ids in use */
-    struct view view;
-    const uint32_t *ids; /* of the text, and of a draft after it: the session's, or lazy */
-    uint32_t *lazy;      /* the ids of a text that the session need not have; NULL: it has them */
-    enum step_want want; /* 0: nothing */
-    uint64_t since;      /* when it was said */
-    struct step_asked asked;
-    struct step_drafts drafts;
+    size_t size, context; /* number of ids in use; positions of the session */
+    uint32_t *ids;        /* [length] the text, and room for a draft after it */
+    size_t length;
+    struct step_rows rows;
+    float *scratch; /* of the router */
+    struct draft draft;
+    struct step_need need; /* want 0: nothing */
+    uint64_t since;        /* when it was said */
+    struct step_queue queue;
+    struct step_turn turn;
+    bool halted;        /* the written text ends with end-of-text or a stop string */
+    struct stops stops; /* stop strings found in the decided text */
+    struct stops tail;  /* and in all text, tentative tokens included */
+    struct err fault;   /* why the cloud did not answer */
+    uint64_t begun;     /* when the text was opened */
+    uint64_t clock;     /* when the previous token was decided */
+    bool ended;
     int rc; /* the error that has ended the text, with err */
     struct err err;
-    bool reading; /* the prompt is being evaluated */
-    struct ahead ahead;
-    struct ahead_token next; /* the token after the written ones, while it is scored */
-    bool halted;             /* the written text ends with end-of-text or a stop string */
-    uint32_t last;           /* the newest token written */
-    struct stops stops;      /* stop strings found in the decided text */
-    struct stops tail;       /* and in all text, tentative tokens included */
-    struct err fault;        /* why the cloud did not answer */
-    uint64_t begun;          /* when the text was opened */
-    uint64_t clock;          /* when the previous token was decided */
-    bool ended;
-    bool counted; /* its counts are complete */
-    size_t end;   /* length of the prefix before the last token */
 };
-
-/* Functions that return int return OK or an error that ends the text. Where they need something
- * first, they set s->want and return OK; what they have changed until then does not matter when
- * they are called again. */
-
-/* step.c */
-
-/* Return the milliseconds since *since, which becomes now. */
-double step_lap(uint64_t *since);
-/* Begin to write, as the prompt has been read. */
-void step_start(struct step *s);
-/* True when the text ends with this token. */
-bool step_is_last(const struct step *s, uint32_t id);
-/* Add the token's bytes; true when the text now ends with a stop string. */
-bool step_stopped(const struct step *s, struct stops *stops, uint32_t id);
-
-/* Drop the call in flight, the oldest token's, and complete the counts of the text, once. */
-void step_count(struct step *s);
-
-/* step_verdict.c */
-
-/* Keep what the router reads, besides the hidden state, of the token after the first n ids. */
-void step_look(const struct step *s, struct view_row *row, size_t n, const float *logits);
-
-/* Score the token after the first `at` ids, if nothing but ids is needed for that. */
-bool step_score_ids(const struct step *s, size_t at, float *score);
-/* True when a token with this score goes to the cloud. */
-bool step_routes(const struct step *s, float score, size_t at);
-
-/* step_draft.c */
-
-/* Write the ids to evaluate together with s->last, at most VIEW_ROWS - 1, and return how many. */
-size_t step_draft(struct step *s, uint32_t *out);
-/* Begin, continue or end the wait for a draft for the next pass. True: go on waiting. */
-bool step_draft_await(struct step *s);
-/* Count what stood of the latest draft, before its rows become void. */
-void step_draft_end(struct step *s);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/buf.h"
+#include "model/text/tokenizer.h"
 
 int stops_begin(struct stops *s, const char *const *list, struct err *err)
 {
@@ -45,6 +46,13 @@ bool stops_feed(struct stops *s, const char *text, size_t n, size_t *at, size_t 
         }
     }
     return false;
+}
+
+bool stops_token(struct stops *s, const struct tokenizer *tok, uint32_t id)
+{
+    size_t n, at, length;
+    const char *bytes = tokenizer_bytes(tok, id, &n);
+    return bytes && !tokenizer_is_control(tok, id) && stops_feed(s, bytes, n, &at, &length);
 }
 
 bool stops_append(struct stops *s, struct buf *to, const char *text, size_t n)

@@ -4,9 +4,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct buf;
 struct err;
+struct tokenizer;
 
 enum { STOPS_MAX = 255 }; /* most bytes of one stop string */
 
@@ -22,6 +24,8 @@ int stops_begin(struct stops *s, const char *const *list, struct err *err);
 /* Append text[n]. True once a stop string is complete, the longest of those that end there: it ends
  * at text[*at - 1] and has *length bytes, the first of which may lie in earlier calls. */
 bool stops_feed(struct stops *s, const char *text, size_t n, size_t *at, size_t *length);
+/* Append the bytes of a token. True when the text now ends with a stop string. */
+bool stops_token(struct stops *s, const struct tokenizer *tok, uint32_t id);
 /* Append the text[n] of a token to `to`, which ends where a stop string begins: then nothing more
  * is appended. False without memory. */
 bool stops_append(struct stops *s, struct buf *to, const char *text, size_t n);

@@ -181,7 +181,6 @@ void texts_close(struct texts *e)
     for (size_t i = 0; i < TEXTS_SLOTS; i++)
         session_close(e->slot[i].session);
     sampler_close(e->sampler);
-    free(e->scratch);
     pthread_cond_destroy(&e->told);
     pthread_cond_destroy(&e->work);
     pthread_mutex_destroy(&e->lock);

@@ -92,7 +92,7 @@ struct text_wish {
     size_t nstop_ids;
     bool ignore_eos; /* end-of-text is a token like any other */
     /* Nothing that becomes of other texts changes this one: it has a breaker of its own, and no
-     * limits but its own. One that the cloud writes, in step, is not read by the small model. */
+     * limits but its own. */
     bool apart;
     enum text_model model;
     bool required; /* as cloud_required of decode_options; with that of the options' routing */
@@ -192,7 +192,7 @@ struct texts_counts {
     uint64_t calls;
     bool refused;   /* the cloud is switched off, as it refused */
     uint64_t again; /* then: when it is asked again, as os_now_ns() says it */
-    bool paused;    /* it is left alone for some tokens after several faults (breaker.h) */
+    bool paused;    /* it is left alone for some tokens after several faults (gate.h) */
     bool lost;      /* one of these, or never reached, and no call has been answered since */
     struct err why; /* its latest fault, or "" */
 };

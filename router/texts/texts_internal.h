@@ -75,7 +75,7 @@ struct text {
     struct texts_slot *slot;
     struct decode_options options;
     struct step *step;
-    enum step_want want;
+    const struct step_need *need;
     struct decode_stats stats;
     size_t reads;              /* ids that the stepper reads before it writes */
     size_t row, before, rows;  /* in the latest pass: its first row, ids before it, their number */
@@ -100,8 +100,6 @@ struct texts {
     const struct cloud_port *port; /* or NULL */
     struct batch *batch;
     struct sampler *sampler; /* set for each text in turn */
-    float *scratch;          /* of the routers, [scratch_n] */
-    size_t scratch_n;
     size_t size, vocab, context, limit, keep;
     struct turn *turn; /* or NULL */
     enum kvcache kv;

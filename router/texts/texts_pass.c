@@ -34,30 +34,22 @@ static void texts_learn(struct texts *e, size_t rows, uint64_t ns)
     e->row_ns = e->row_ns > 0 ? (e->row_ns + one) / 2 : one;
 }
 
-/* Return how many rows the text could use. */
-static size_t texts_wants_rows(const struct text *t)
-{
-    size_t n;
-    step_ids(t->step, &n);
-    return n;
-}
-
 /* Give the readers their shares of `room` rows: equal ones, but none gets more than it can use, and
  * what one leaves goes to the others. */
 static void texts_share(struct text *const *list, size_t n, size_t room)
 {
     size_t left = 0;
     for (size_t i = 0; i < n; i++)
-        left += list[i]->want == STEP_ROWS && texts_reads(list[i]);
+        left += list[i]->need->want == STEP_ROWS && texts_reads(list[i]);
     while (left) {
         struct text *least = NULL;
         for (size_t i = 0; i < n; i++) {
             struct text *t = list[i];
-            if (t->want == STEP_ROWS && texts_reads(t) && !t->rows &&
-                (!least || texts_wants_rows(t) < texts_wants_rows(least)))
+            if (t->need->want == STEP_ROWS && texts_reads(t) && !t->rows &&
+                (!least || t->need->n < least->need->n))
                 least = t;
         }
-        size_t share = room / left, wants = texts_wants_rows(least);
+        size_t share = room / left, wants = least->need->n;
         share = share ? share : 1;
         least->rows = wants < share ? wants : share;
         room -= room < least->rows ? room : least->rows;
@@ -71,13 +63,13 @@ static size_t texts_divide(const struct texts *e, struct text *const *list, size
 {
     size_t used = 0, piece = texts_piece_rows(e, list, n);
     for (size_t i = 0; i < n; i++) {
-        list[i]->rows = list[i]->want == STEP_ROWS && !texts_reads(list[i]);
+        list[i]->rows = list[i]->need->want == STEP_ROWS && !texts_reads(list[i]);
         used += list[i]->rows;
     }
     for (size_t i = 0; i < n && used < TEXTS_DRAFTED; i++) {
         if (!list[i]->rows)
             continue;
-        size_t more = texts_wants_rows(list[i]) - 1, room = TEXTS_DRAFTED - used;
+        size_t more = list[i]->need->n - 1, room = TEXTS_DRAFTED - used;
         more = more < room ? more : room;
         list[i]->rows += more;
         used += more;
@@ -96,11 +88,8 @@ static void texts_passed(struct text *const *list, size_t n, const struct batch_
 {
     for (size_t i = 0; i < n; i++) {
         struct text *t = list[i];
-        if (!t->rows) {
-            if (t->step)
-                step_lose_rows(t->step);
+        if (!t->rows)
             continue;
-        }
         t->row = p->row;
         if (rc == OK && p->rc == OK)
             step_give_rows(t->step, t->rows);
@@ -114,16 +103,15 @@ static void texts_passed(struct text *const *list, size_t n, const struct batch_
 static size_t texts_collect(struct batch_part *parts, struct text *const *list, size_t n,
                             size_t *reading)
 {
-    size_t count = 0, wants;
+    size_t count = 0;
     *reading = 0;
     for (size_t i = 0; i < n; i++) {
         struct text *t = list[i];
         if (!t->rows)
             continue;
         t->before = session_length(t->slot->session);
-        parts[count++] = (struct batch_part){ .session = t->slot->session,
-                                              .ids = step_ids(t->step, &wants),
-                                              .n = t->rows };
+        parts[count++] =
+            (struct batch_part){ .session = t->slot->session, .ids = t->need->ids, .n = t->rows };
         *reading += texts_reads(t) ? t->rows : 0;
     }
     return count;

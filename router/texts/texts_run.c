@@ -6,7 +6,6 @@
 #include "model/model.h"
 #include "model/sample.h"
 #include "net/cloud.h"
-#include "router/router.h"
 #include "router/routing.h"
 #include "router/texts/texts_internal.h"
 #include "router/texts/turn.h"
@@ -70,6 +69,7 @@ static int texts_try_begin(struct texts_round *r, struct text *t, struct err *er
 /* Ask text i what it wants; false: it has ended and left the round. */
 static bool texts_look_at(struct texts_round *r, size_t i)
 {
+    static const struct step_need waits = { .want = STEP_CLOUD };
     struct text *t = r->list[i];
     struct err err = { "" };
     int rc = OK;
@@ -81,12 +81,12 @@ static bool texts_look_at(struct texts_round *r, size_t i)
         texts_leave(r, i, rc, &err);
         return false;
     }
-    t->want = t->step ? step_next(t->step) : STEP_CLOUD;
-    if (t->want == STEP_DONE) {
+    t->need = t->step ? step_next(t->step) : &waits;
+    if (t->need->want == STEP_DONE) {
         texts_leave(r, i, OK, &err);
         return false;
     }
-    r->nap = r->nap || (t->step && t->want == STEP_CLOUD && step_awaits_draft(t->step));
+    r->nap = r->nap || t->need->want == STEP_MOMENT;
     return true;
 }
 
@@ -103,33 +103,10 @@ static uint64_t texts_progress(const struct texts_round *r)
     return sum;
 }
 
-/* Give the texts the scores that they want; false: none wants any. */
-static bool texts_give_scores(struct texts_round *r)
-{
-    struct texts *e = r->e;
-    bool any = false;
-    for (size_t i = 0; i < r->n; i++) {
-        struct text *t = r->list[i];
-        size_t n = 0;
-        const struct router *router = texts_router(t);
-        const size_t *rows = t->want == STEP_SCORE ? step_rows(t->step, &n) : NULL;
-        for (size_t k = 0; k < n; k++) {
-            size_t row = t->row + rows[k];
-            const float *hidden = router_hidden(router, e->batch, row, e->scratch);
-            const float *extra = step_extra(t->step, rows[k]);
-            const float *x = router_inputs(router, hidden, extra, e->scratch);
-            float score = router_score(router, x, e->scratch);
-            step_give_score(t->step, rows[k], score);
-        }
-        any = any || n;
-    }
-    return any;
-}
-
 /* A row whose head is wanted. */
 struct texts_head {
     struct text *text;
-    size_t row; /* of the text's own */
+    size_t at;
 };
 
 /* Read the head for these rows, and give it to their texts. */
@@ -138,7 +115,7 @@ static void texts_give_some(struct texts *e, const struct texts_head *h, size_t 
     size_t rows[TEXTS_HEADS] = { 0 };
     struct err err;
     for (size_t i = 0; i < n; i++)
-        rows[i] = h[i].text->row + h[i].row;
+        session_row(&rows[i], h[i].text->slot->session, h[i].at);
     int rc = batch_logits(e->batch, rows, n, &err);
     for (size_t i = 0; i < n; i++) {
         struct text *t = h[i].text;
@@ -147,11 +124,11 @@ static void texts_give_some(struct texts *e, const struct texts_head *h, size_t 
             const float *logits = batch_logits_at(e->batch, rows[i]);
             sampler_set(e->sampler, &t->wish.sample);
             if (t->wish.row)
-                t->wish.row(t->wish.row_arg, session_ids(t->slot->session),
-                            t->before + h[i].row + 1, e->batch, rows[i]);
-            step_give_head(t->step, h[i].row, logits);
+                t->wish.row(t->wish.row_arg, session_ids(t->slot->session), h[i].at, e->batch,
+                            rows[i]);
+            step_give_head(t->step, h[i].at, logits);
             if (t->wish.logprobs)
-                code = texts_note_head(t, t->before + h[i].row + 1, logits,
+                code = texts_note_head(t, h[i].at, logits,
                                        batch_hidden(e->batch, TAP_FINAL, rows[i]), &err);
         }
         if (code != OK)
@@ -166,10 +143,10 @@ static bool texts_give_heads(struct texts_round *r)
     size_t count = 0;
     bool any = false;
     for (size_t i = 0; i < r->n; i++) {
-        size_t n = 0;
-        const size_t *rows = r->list[i]->want == STEP_HEAD ? step_rows(r->list[i]->step, &n) : NULL;
+        const struct step_need *need = r->list[i]->need;
+        size_t n = need->want == STEP_HEAD ? need->n : 0;
         for (size_t k = 0; k < n; k++) {
-            list[count++] = (struct texts_head){ r->list[i], rows[k] };
+            list[count++] = (struct texts_head){ r->list[i], need->at[k] };
             if (count == TEXTS_HEADS) {
                 texts_give_some(r->e, list, count);
                 count = 0;
@@ -199,8 +176,8 @@ static void texts_gather(struct texts_round *r)
     }
 }
 
-/* Ask the texts what they want, and give them scores and heads, until they want passes or the
- * cloud. The head is read when no text wants a score any longer, so once for all. */
+/* Ask the texts what they want, and read the head for all at once, until they want passes or the
+ * cloud. */
 static void texts_settle(struct texts_round *r)
 {
     do {
@@ -211,7 +188,7 @@ static void texts_settle(struct texts_round *r)
         for (size_t i = 0; i < r->n; i++)
             texts_tell(r->list[i]);
         pthread_mutex_unlock(&r->e->lock);
-    } while (texts_give_scores(r) || texts_give_heads(r));
+    } while (texts_give_heads(r));
 }
 
 /* Notice that the cloud refuses, and after a while let it be asked again. */

@@ -136,7 +136,7 @@ bool texts_waits(const struct texts *e, const struct text *t)
     size_t have = texts_best(e, t, &slot);
     for (size_t i = 0; i < TEXTS_SLOTS; i++) {
         const struct text *other = e->slot[i].text;
-        if (!other || other->age >= t->age || (other->step && step_is_lazy(other->step)))
+        if (!other || other->age >= t->age || (other->step && other->need->want != STEP_ROWS))
             continue;
         size_t same = texts_common(other->ids, other->n, t->ids, texts_spared(t));
         if (same >= have + TEXTS_WORTH && texts_kept(other->slot, other, same) < same)
@@ -154,6 +154,5 @@ size_t texts_enter(const struct texts *e, const struct text *t)
         same = all - 1;
     if (same && from != t->slot && session_copy(s, from->session, same, NULL) != OK)
         same = 0;
-    session_rewind(s, same);
-    return same;
+    return session_sync(s, t->ids, same);
 }

@@ -324,7 +324,6 @@ static void texts_set_options(struct text *t)
     o->emit = texts_on_token;
     o->event = texts_on_event;
     o->arg = t;
-    o->lazy = w->apart;
     if (w->apart && r) {
         t->gate = (struct gate){ .patterns = r->gate.patterns, .refused = r->gate.refused };
         t->gate.fault = r->gate.fault;
@@ -344,22 +343,6 @@ const struct router *texts_router(const struct text *t)
     return t->routing.router || !r ? t->routing.router : r->router;
 }
 
-/* Make room for what its router computes with. */
-static int texts_make_scratch(const struct text *t, struct err *err)
-{
-    struct texts *e = t->texts;
-    const struct router *router = texts_router(t);
-    size_t n = router && !router_is_table(router) ? router_scratch(router) : 0;
-    if (n <= e->scratch_n)
-        return OK;
-    float *more = realloc(e->scratch, n * sizeof(*more));
-    if (!more)
-        return err_set(err, ERR_NOMEM, "texts: out of memory");
-    e->scratch = more;
-    e->scratch_n = n;
-    return OK;
-}
-
 int texts_begin(struct text *t, struct err *err)
 {
     struct texts *e = t->texts;
@@ -375,6 +358,5 @@ int texts_begin(struct text *t, struct err *err)
         .n = t->reads,
         .answer = t->wish.answer ? t->wish.answer : t->n,
     };
-    int rc = texts_make_scratch(t, err);
-    return rc == OK ? step_open(&t->step, &of, &t->options, &t->stats, err) : rc;
+    return step_open(&t->step, &of, &t->options, &t->stats, err);
 }

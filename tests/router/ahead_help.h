@@ -195,6 +195,7 @@ static inline void run_window(struct result *r, const struct setup *c, bool wind
                            .size = size,
                            .secret = c->private ? 'Q' : 0 };
     sim_port(&port, &r->sim);
+    session_rewind(session, 0);
     r->quota = (struct quota){ .tokens = c->most_tokens, .input = c->most_input };
     r->gate = (struct gate){ .quota = &r->quota, .patterns = patterns };
     for (size_t i = 0; i < TEXTS; i++) {

@@ -57,7 +57,7 @@ static bool on_token(void *arg, const struct decode_token *t)
     CHECK(isnan(t->score) || (t->score >= 0 && t->score <= 1));
     if (t->fault)
         snprintf(s->fault, sizeof(s->fault), "%s", t->fault);
-    s->read[s->n] = has_logits(session);
+    s->read[s->n] = session_length(session) == PROMPT + s->n && has_logits(session);
     s->at[s->n++] = *t;
     if (s->interrupt_after && s->n == s->interrupt_after)
         s->stop = 1;
@@ -174,6 +174,7 @@ static void test_policies(const struct router *router)
         const struct decode_options o = {
             .policy = (enum policy)p, .threshold = threshold, .max_tokens = LENGTH, .seed = 4
         };
+        session_rewind(session, 0);
         CHECK(run(&o, router, c) == OK && seen.n == LENGTH && same_text());
         CHECK(seen.stats.fallback == 0);
         for (size_t i = 0; i < seen.n; i++) {
@@ -294,8 +295,13 @@ static void test_cloud_tokens(void)
     struct cloud *c = client(rude_url(rude));
     struct decode_options o = { .policy = POLICY_ALWAYS, .max_tokens = 3 };
     rude_play(rude, RUDE_CLOSE, REPLY(65));
+    session_rewind(session, 0);
     CHECK(run(&o, NULL, c) == OK && seen.stats.cloud == 3 && seen.stats.finish == FINISH_LENGTH);
+    CHECK(session_length(session) == 0 && seen.stats.passes == 0); /* nothing was read */
+    o.edges = true;
+    CHECK(run(&o, NULL, c) == OK && seen.stats.cloud == 3 && seen.stats.passes == 2);
     CHECK(session_length(session) == PROMPT + 2 && session_ids(session)[PROMPT] == 65);
+    o.edges = false;
     rude_play(rude, RUDE_CLOSE, REPLY(257));
     CHECK(run(&o, NULL, c) == OK && seen.n == 1 && seen.at[0].eog);
     CHECK(seen.stats.finish == FINISH_EOS && seen.stats.cloud == 1);

@@ -3,7 +3,7 @@
  * ahead. And that each source finds what it should, and no id that ends a text is drafted. */
 #include <string.h>
 
-#include "router/decode/step_internal.h"
+#include "router/decode/step.h"
 #include "tests/router/ahead_cases.h"
 #include "tests/support/port.h"
 
@@ -24,7 +24,7 @@ static void compare(bool window)
         compare_text(x, y);
         compare_edges(window ? &results[2].text[i] : x, y);
         CHECK(s->drafted == 0 && s->accepted == 0 && t->accepted <= t->drafted);
-        CHECK(window || t->passes + t->accepted == s->passes);
+        CHECK(window || (t->passes <= s->passes && t->passes + t->accepted >= s->passes));
         CHECK(s->calls == t->calls);
         seen.passes += s->passes;
         seen.saved += window ? 0 : s->passes - t->passes;
@@ -100,33 +100,38 @@ static void test_replay(void)
 
 static size_t make(struct draft *d, const char *text, size_t room, char *out)
 {
-    uint32_t ids[TINY_CONTEXT], some[DRAFT_MOST];
+    uint32_t ids[TINY_CONTEXT + DRAFT_MOST];
     size_t n = strlen(text);
     for (size_t i = 0; i < n; i++)
         ids[i] = (unsigned char)text[i];
-    size_t made = draft_make(d, ids, n - 1, ids[n - 1], room, some);
+    size_t made = draft_make(d, ids, n, room);
     for (size_t i = 0; i < made; i++)
-        out[i] = (char)some[i];
+        out[i] = (char)ids[n + i];
     out[made] = '\0';
     return made;
+}
+
+static void learn(struct draft *d, size_t made, size_t stood)
+{
+    d->made = made;
+    d->stood = stood;
+    draft_learn(d);
 }
 
 /* The latest place of the longest match, and what follows there. */
 static void test_lookup(void)
 {
     struct draft d;
-    struct err err;
     char out[DRAFT_MOST + 1];
-    CHECK(draft_open(&d, DRAFT_BOTH, 8, NULL, TINY_CONTEXT, &err) == OK);
+    draft_open(&d, DRAFT_BOTH, 8, NULL);
     CHECK(make(&d, "abcdefghi abc", 9, out) == 4 && !strcmp(out, "defg"));
-    draft_learn(&d, 4, 4);
+    learn(&d, 4, 4);
     CHECK(make(&d, "abcdefghi abc", 9, out) == 8 && !strcmp(out, "defghi a"));
     CHECK(make(&d, "abcdefghi abc", 3, out) == 3 && !strcmp(out, "def"));
     CHECK(make(&d, "xab1 yab2 cxab", 1, out) == 1 && !strcmp(out, "1")); /* longer */
     CHECK(make(&d, "xab1 yab2 czab", 1, out) == 1 && !strcmp(out, "2")); /* later */
     CHECK(make(&d, "xyxyxy", 8, out) == 8 && !strcmp(out, "xyxyxyxy"));
     CHECK(make(&d, "abcdefghijklmn", 8, out) == 0 && make(&d, "ab", 8, out) == 0);
-    draft_close(&d);
 }
 
 /* Drafts get shorter and rarer where they do not stand, and longer where they do. */
@@ -134,30 +139,28 @@ static void test_pace(void)
 {
     static const char text[] = "ab1 ab";
     struct draft d;
-    struct err err;
     char out[DRAFT_MOST + 1];
     size_t tried = 0;
-    CHECK(draft_open(&d, DRAFT_LOOKUP, DRAFT_MOST, NULL, TINY_CONTEXT, &err) == OK);
+    draft_open(&d, DRAFT_LOOKUP, DRAFT_MOST, NULL);
     for (size_t i = 0; i < 500; i++) {
         size_t made = make(&d, text, DRAFT_MOST, out);
         tried += made;
-        draft_learn(&d, made, 0);
+        learn(&d, made, 0);
     }
     CHECK(tried > 4 && tried < 30);
     while (!make(&d, text, DRAFT_MOST, out))
         continue;
     for (size_t length = 2, made; length < DRAFT_MOST; length = made) {
-        draft_learn(&d, length, length);
+        learn(&d, length, length);
         made = make(&d, text, DRAFT_MOST, out);
         CHECK(made == 2 * length);
     }
-    draft_learn(&d, DRAFT_MOST, 5);
+    learn(&d, DRAFT_MOST, 5);
     CHECK(make(&d, text, DRAFT_MOST, out) == 6);
     /* A long match is worth a try in spite of misses. */
-    draft_learn(&d, 6, 0);
+    learn(&d, 6, 0);
     CHECK(make(&d, text, DRAFT_MOST, out) == 0);
     CHECK(make(&d, "abcdefgh abcdefgh", DRAFT_MOST, out) == 4);
-    draft_close(&d);
 }
 
 /* A cloud that has sent any number of ids. */
@@ -174,36 +177,34 @@ static void test_pace_cloud(void)
 {
     static const struct cloud_port port = { .known = all_here };
     struct draft d;
-    struct err err;
     char out[DRAFT_MOST + 1];
     size_t made, tried = 0;
-    CHECK(draft_open(&d, DRAFT_CLOUD, DRAFT_MOST, &port, TINY_CONTEXT, &err) == OK);
+    draft_open(&d, DRAFT_CLOUD, DRAFT_MOST, &port);
     CHECK(make(&d, "xy", DRAFT_MOST, out) == 9); /* 0.8 ^ 9 is 0.134 */
     CHECK(!strcmp(out, "cdefghijk") && make(&d, "xy", 5, out) == 5);
     for (size_t i = 0; i < 20; i++) /* all stood */
-        draft_learn(&d, 9, 9);
+        learn(&d, 9, 9);
     CHECK(make(&d, "xy", DRAFT_MOST, out) > 30);
     for (size_t i = 0; i < 200; i++) /* half of them stood */
-        draft_learn(&d, 2, 1);
+        learn(&d, 2, 1);
     CHECK(make(&d, "xy", DRAFT_MOST, out) == 3);
     for (size_t i = 0; i < 500; i++) {
         made = make(&d, "xy", DRAFT_MOST, out);
         tried += made;
-        draft_learn(&d, made, 0);
+        learn(&d, made, 0);
     }
     CHECK(tried > 4 && tried < 30); /* in between are pauses */
     for (size_t i = 0; i < 200; i++) {
         made = make(&d, "xy", DRAFT_MOST, out);
-        draft_learn(&d, made, made);
+        learn(&d, made, made);
     }
     CHECK(make(&d, "xy", DRAFT_MOST, out) > 30); /* it has recovered */
-    draft_close(&d);
 }
 
-/* A cloud that has sent n ids behind the first `from` of a text. */
+/* A cloud that has sent 'x' behind the first `from` of a text, and four ids more. */
 struct rest {
     const uint32_t *ids;
-    size_t from, n;
+    size_t from;
 };
 
 static enum cloud_sight rest_here(void *arg, const uint32_t *ids, size_t n, bool used, uint32_t *id)
@@ -211,33 +212,31 @@ static enum cloud_sight rest_here(void *arg, const uint32_t *ids, size_t n, bool
     const struct rest *r = arg;
     (void)ids, (void)used;
     CHECK(n >= r->from);
-    if (n - r->from >= r->n)
+    if (n > r->from + 4)
         return CLOUD_UNKNOWN;
-    *id = r->ids[n - r->from];
+    *id = n == r->from ? 'x' : r->ids[n - r->from - 1];
     return CLOUD_MEMO;
 }
 
 /* Return how many of four ids that the cloud has sent behind n ids of a text, and the one that was
  * just written, go into the next pass. */
-static size_t cut(struct decode_options *o, size_t n, const uint32_t sent[4])
+static size_t cut(struct decode_options *o, const uint32_t *ids, size_t n, const uint32_t sent[4])
 {
-    uint32_t out[VIEW_ROWS];
     struct err err;
-    struct rest rest = { .ids = sent, .from = n + 1, .n = 4 };
-    const struct cloud_port port = { .arg = &rest, .known = rest_here };
-    struct decode_stats stats = { .tokens = 1 };
-    struct step s = { .text = { .session = session, .tok = engine.tokenizer, .cloud = &port },
-                      .o = o,
-                      .stats = &stats,
-                      .ids = session_ids(session),
-                      .size = tokenizer_size(engine.tokenizer),
-                      .view.length = n,
-                      .last = 'x' };
-    CHECK(stops_begin(&s.tail, o->stops, &err) == OK);
-    CHECK(draft_open(&s.drafts.draft, DRAFT_CLOUD, o->draft_max, &port, TINY_CONTEXT, &err) == OK);
-    size_t made = step_draft(&s, out);
-    CHECK(made <= 4 && !memcmp(out, sent, made * sizeof(*sent)));
-    draft_close(&s.drafts.draft);
+    struct rest rest = { .ids = sent, .from = n };
+    const struct cloud_port port = { .arg = &rest, .known = rest_here, .traffic = port_traffic };
+    const struct step_text text = {
+        .session = session, .tok = engine.tokenizer, .cloud = &port, .prompt = ids, .n = n
+    };
+    struct decode_stats stats;
+    struct step *s;
+    session_rewind(session, 0);
+    CHECK(step_open(&s, &text, o, &stats, &err) == OK);
+    const struct step_need *need = step_next(s);
+    CHECK(need->want == STEP_ROWS && stats.tokens == 1 && need->ids[n] == 'x');
+    size_t made = need->n - n - 1;
+    CHECK(made <= 4 && !memcmp(need->ids + n + 1, sent, made * sizeof(*sent)));
+    CHECK(step_close(s, &err) == ERR_STOP);
     return made;
 }
 
@@ -246,34 +245,38 @@ static size_t cut(struct decode_options *o, size_t n, const uint32_t sent[4])
 static void test_cut(void)
 {
     uint32_t size = (uint32_t)tokenizer_size(engine.tokenizer), ids[TINY_CONTEXT];
-    struct decode_options o = { .max_tokens = 100, .draft_max = 8 };
+    struct decode_options o = { .policy = POLICY_POSITION,
+                                .place = "0",
+                                .threshold = 0.5f,
+                                .drafts = DRAFT_CLOUD,
+                                .max_tokens = 100,
+                                .draft_max = 8 };
     for (size_t i = 0; i < TINY_CONTEXT; i++)
         ids[i] = 'a';
-    port_reach(session, ids, TINY_CONTEXT);
-    CHECK(cut(&o, 5, (const uint32_t[]){ 'a', 'b', 'c', 'd' }) == 4);
+    CHECK(cut(&o, ids, 5, (const uint32_t[]){ 'a', 'b', 'c', 'd' }) == 4);
     for (size_t i = 0; i < 4; i++) {
         const uint32_t bad[] = { size, size + 1, UINT32_MAX, TINY_EOS, TINY_IM_END };
         for (size_t k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
             uint32_t sent[] = { 'a', 'b', 'c', 'd' };
             sent[i] = bad[k];
             o.ignore_eos = false;
-            CHECK(cut(&o, 5, sent) == i);
+            CHECK(cut(&o, ids, 5, sent) == i);
             o.ignore_eos = true;
-            CHECK(cut(&o, 5, sent) == (bad[k] < size ? 4 : i));
+            CHECK(cut(&o, ids, 5, sent) == (bad[k] < size ? 4 : i));
         }
     }
     for (size_t left = 0; left < 4; left++) {
         const uint32_t sent[] = { 'a', 'b', 'c', 'd' };
-        CHECK(cut(&o, TINY_CONTEXT - 1 - left, sent) == left);
+        CHECK(cut(&o, ids, TINY_CONTEXT - 1 - left, sent) == left);
         o.max_tokens = 2 + left; /* one was counted, and one is the last */
-        CHECK(cut(&o, 5, sent) == left);
+        CHECK(cut(&o, ids, 5, sent) == left);
         o.max_tokens = 100;
         o.draft_max = left;
-        CHECK(cut(&o, 5, sent) == left);
+        CHECK(cut(&o, ids, 5, sent) == left);
         o.draft_max = 8;
     }
     o.stops = (const char *const[]){ "bc", NULL };
-    CHECK(cut(&o, 5, (const uint32_t[]){ 'a', 'b', 'c', 'd' }) == 2);
+    CHECK(cut(&o, ids, 5, (const uint32_t[]){ 'a', 'b', 'c', 'd' }) == 2);
 }
 
 int main(void)

@@ -6,6 +6,7 @@
 
 #include "kernels/sys/base.h"
 #include "model/model.h"
+#include "model/sample.h"
 #include "model/text/tokenizer.h"
 #include "net/answers/answers.h"
 #include "net/cloud_port.h"
@@ -18,6 +19,7 @@ enum { LENGTH = 40, REPLY = 8, PROMPT = 3, LOOKS = 1000 };
 
 static struct engine engine;
 static struct session *session;
+static struct sampler *sampler;
 
 /* What becomes of the rest of a reply while it is awaited. */
 enum course {
@@ -139,27 +141,36 @@ static size_t write_text(const enum course *list, size_t n, struct decode_stats 
                                      .take = stream_take,
                                      .end = stream_end,
                                      .traffic = port_traffic };
-    const struct step_text text = {
-        .session = session, .tok = engine.tokenizer, .cloud = &port, .prompt = prompt, .n = PROMPT
-    };
-    const struct decode_options o = { .policy = POLICY_ALWAYS,
+    const struct step_text text = { .session = session,
+                                    .tok = engine.tokenizer,
+                                    .sampler = sampler,
+                                    .cloud = &port,
+                                    .prompt = prompt,
+                                    .n = PROMPT };
+    const struct decode_options o = { .policy = POLICY_MAX_PROB,
+                                      .threshold = 2,
                                       .max_tokens = LENGTH,
                                       .drafts = DRAFT_CLOUD,
                                       .draft_max = REPLY,
                                       .emit = on_token };
     struct step *step;
-    size_t nids, looks = 0, waits = 0;
+    size_t row, looks = 0, waits = 0;
     stream = (struct stream){ .course = list, .n = n };
     CHECK(step_open(&step, &text, &o, stats, &err) == OK);
-    for (enum step_want want; (want = step_next(step)) != STEP_DONE;) {
-        if (want == STEP_ROWS) {
-            const uint32_t *ids = step_ids(step, &nids);
-            CHECK(session_eval(session, ids, nids, NULL, &err) == OK);
-            step_give_rows(step, nids);
+    for (const struct step_need *need; (need = step_next(step))->want != STEP_DONE;) {
+        if (need->want == STEP_ROWS) {
+            CHECK(session_eval(session, need->ids, need->n, NULL, &err) == OK);
+            step_give_rows(step, need->n);
             stream.waiting = false;
             continue;
         }
-        CHECK(want == STEP_CLOUD);
+        if (need->want == STEP_HEAD) {
+            CHECK(session_row(&row, session, need->at[0]));
+            CHECK(batch_logits(engine.batch, &row, 1, &err) == OK);
+            step_give_head(step, need->at[0], batch_logits_at(engine.batch, row));
+            continue;
+        }
+        CHECK(need->want == (stream.waiting ? STEP_MOMENT : STEP_CLOUD));
         looks = stream.waiting && stream.again ? looks + 1 : 0;
         CHECK(looks < LOOKS); /* it ends */
         waits += stream.waiting && !stream.again;
@@ -177,6 +188,9 @@ int main(void)
     struct decode_stats stats;
     struct err err;
     tiny_engine(&engine);
+    const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
+    CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
+                       &err) == OK);
     CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(write_text(&never, 1, &stats) == 3 && stats.drafted == 0);
     CHECK(stats.passes == LENGTH - 1 && stats.memo == LENGTH / REPLY * (REPLY - 1));
@@ -187,6 +201,7 @@ int main(void)
     CHECK(write_text(&part, 1, &stats) == 3 && stats.accepted > 3);
     /* A call that fails says nothing about how long its rest would have taken. */
     CHECK(write_text(fails, 4, &stats) == 4 && stats.drafted == 0);
+    sampler_close(sampler);
     session_close(session);
     engine_close(&engine);
     return 0;

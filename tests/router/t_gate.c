@@ -9,40 +9,36 @@
 
 static const struct err why = { "no" };
 
-static void test_breaker(void)
-{
-    struct breaker b = { 0 };
-    size_t held[8] = { 0 }, k = 0;
-    for (size_t i = 0; i < 3; i++) {
-        CHECK(breaker_allows(&b) && !breaker_probes(&b));
-        breaker_result(&b, false, false);
-    }
-    breaker_result(&b, false, false); /* requested before it opened */
-    for (; k < 7; k++) {              /* every probe fails: pauses of 4, 8, ..., 64, 64 */
-        for (; !breaker_allows(&b); held[k]++)
-            breaker_held(&b);
-        CHECK(breaker_probes(&b));
-        breaker_result(&b, true, false);
-    }
-    CHECK(held[0] == 4 && held[1] == 8 && held[4] == 64 && held[6] == 64);
-    while (!breaker_allows(&b))
-        breaker_held(&b);
-    breaker_result(&b, true, true);
-    CHECK(breaker_allows(&b));
-    breaker_result(&b, false, false);
-    breaker_result(&b, false, false);
-    CHECK(breaker_allows(&b)); /* two faults in a row are not three */
-    breaker_result(&b, false, true);
-    breaker_result(&b, false, false);
-    breaker_result(&b, false, false);
-    CHECK(breaker_allows(&b));
-}
-
 /* Decide on a call for *tokens tokens after four ids. */
 static enum gate_reason decide(struct gate *g, struct gate_text *t, size_t *tokens)
 {
+    static const uint32_t ids[4] = { 0 };
     struct err err;
-    return gate_decide(g, t, 4, false, tokens, &err);
+    return gate_decide(g, t, ids, 4, tokens, &err);
+}
+
+/* After three faults in a row it opens; every probe fails, then one is answered. */
+static void test_breaker(void)
+{
+    struct gate gate = { 0 };
+    struct gate_text t = { 0 };
+    size_t one = 1;
+    for (size_t i = 0; i < 3; i++) {
+        CHECK(decide(&gate, &t, &one) == GATE_OPEN && !t.probing);
+        gate_done(&gate, &t, GATE_FAULT, 1, &why);
+    }
+    gate_done(&gate, &t, GATE_FAULT, 1, &why); /* requested before it opened */
+    for (size_t k = 0, held = 0; k < 7; k++, held = 0) {
+        for (; decide(&gate, &t, &one) == GATE_BREAKER; held++)
+            continue;
+        CHECK(t.probing && held == (k < 4 ? (size_t)4 << k : 64));
+        gate_done(&gate, &t, k < 6 ? GATE_FAULT : GATE_OPEN, 1, &why);
+    }
+    for (size_t i = 0; i < 5; i++) { /* two faults in a row are not three */
+        CHECK(decide(&gate, &t, &one) == GATE_OPEN && !t.probing);
+        gate_done(&gate, &t, i == 2 ? GATE_OPEN : GATE_FAULT, 1, &why);
+    }
+    CHECK(decide(&gate, &t, &one) == GATE_OPEN);
 }
 
 /* Several calls are in flight when the server refuses one: it stays switched off whatever comes of
@@ -85,7 +81,7 @@ static void test_limits(void)
         CHECK(decide(&gate, &t[i], &tokens[i]) == GATE_OPEN && tokens[i] == (i < 2 ? 4 : 1));
     CHECK(decide(&gate, &t[3], &tokens[3]) == GATE_CAPPED);
     gate_done(&gate, &t[0], GATE_FAULT, 4, &why); /* which has asked for them, too */
-    gate_drop(&gate, &t[1]);                      /* one that was sent stays charged */
+    gate_end(&gate, &t[1]);                       /* one that was sent stays charged */
     CHECK(decide(&gate, &t[3], &tokens[3]) == GATE_CAPPED && q.asked == 9 && q.sent == 12);
 
     q = (struct quota){ .tokens = UINT64_MAX, .input = 11 };
@@ -117,13 +113,11 @@ static void test_probe(void)
     for (size_t i = 0; i < TEXTS; i++)
         gate_done(&gate, &t[i], GATE_FAULT, 1, &why);
     CHECK(gate.breaker.pause == BREAKER_PAUSE);
-    for (size_t i = 0; i < BREAKER_PAUSE; i++) {
+    for (size_t i = 0; i < BREAKER_PAUSE; i++)
         CHECK(decide(&gate, &t[0], &one) == GATE_BREAKER);
-        gate_held(&gate, GATE_BREAKER);
-    }
     CHECK(decide(&gate, &t[0], &one) == GATE_OPEN);
     CHECK(decide(&gate, &t[1], &one) == GATE_BREAKER);
-    gate_drop(&gate, &t[0]); /* interrupted: another one may */
+    gate_end(&gate, &t[0]); /* interrupted: another one may */
     CHECK(decide(&gate, &t[1], &one) == GATE_OPEN);
     gate_done(&gate, &t[1], GATE_FAULT, 1, &why);
     CHECK(gate.breaker.pause == 2 * BREAKER_PAUSE && !gate.probing);

@@ -229,9 +229,8 @@ static void compare(const struct plan *p, const struct text_view *v)
     CHECK(script.tokens > 1 || s->committed == t->committed);
     CHECK(s->failed == t->failed && s->tokens == t->tokens);
     CHECK(s->cloud == t->cloud && s->fallback == t->fallback);
-    bool lazy = p->wish.apart && !p->routing.ahead;
-    CHECK(v->read == v->prompt_n || lazy);
-    unread += v->read < v->prompt_n && t->fallback && t->cloud;
+    CHECK(v->read == v->prompt_n || t->cloud == t->tokens);
+    unread += v->read < v->prompt_n;
     CHECK(!memcmp(s->reasons, t->reasons, sizeof(s->reasons)));
     CHECK(!t->calls == !t->traffic.bytes_up && calls == t->committed + t->failed);
     stopped += s->finish == FINISH_STOP;

@@ -76,6 +76,7 @@ struct sim {
         size_t n, tokens;
     } reaches[SIM_LOG]; /* [nasked]: what each request asked for */
     size_t nasked, ncommitted, ndropped, nstale, retries;
+    uint64_t begun;           /* the pass before this text */
     size_t unread;            /* requests for which late_head was checked */
     bool arrived;             /* some reply */
     size_t charged, comes;    /* tokens of committed calls; times a look found one on its way */

@@ -24,9 +24,9 @@ enum { LONG = 1000, PIECE = 192, TRIES = 100, ENDS = 20 };
     "{\"prompt\":[5,%d],\"max_tokens\":1000,\"ignore_eos\":true,\"temperature\":1,\"seed\":1,\"" \
     "model\":\"edge-0.5:edge\",\"stream\":true}"
 
-/* What a text that waits for the cloud tells last: beside its question it evaluates the token that
- * it guesses, which is its last pass. */
-#define WAITS "\"evaluated\",\"at\":0,"
+/* What a text that waits for the cloud tells last: beside its question its prompt is read, for the
+ * token that it guesses, which is its last pass. */
+#define WAITS "\"evaluated\",\"at\":-"
 
 static struct serving server;
 

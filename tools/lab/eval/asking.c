@@ -302,7 +302,6 @@ static int asking_write(struct decode_stats *stats, struct asking_sent *s, struc
     o.ahead = asking_ahead(s);
     o.cloud_required = o.cloud_required && !a->is_virtual;
     o.edges = a->is_virtual;
-    o.lazy = !how->query;
     o.max_tokens = how->slot ? 1 : a->max_tokens;
     o.stops = task_stops(s->task);
     o.seed = rand_u64(a->seed, s->item);

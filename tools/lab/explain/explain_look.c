@@ -190,13 +190,12 @@ static void look_score(struct looking *l, size_t row, const float *last)
         at->score = router_score(r->router, router_inputs(r->router, hidden, l->extra, l->scratch),
                                  l->scratch);
         look_units(l, at);
-    } else if (r->how.policy == POLICY_CONTEXT) {
-        at->score = router_score_ids(r->router, x->ids, pos + 1);
-    } else if (r->how.policy == POLICY_RANDOM) {
-        at->score = policy_score_random(x->o.seed, pos + 1);
-    } else if (r->how.policy == POLICY_POSITION && pos + 1 >= x->prompt) {
-        at->score = policy_score_position(r->place, x->engine.tokenizer, x->ids + x->prompt,
-                                          pos + 1 - x->prompt);
+    } else if (policy_reads(r->how.policy) == READS_IDS &&
+               (pos + 1 >= x->prompt || r->how.policy != POLICY_POSITION)) {
+        const struct policy_text t = { x->ids,    pos + 1,  x->prompt,
+                                       x->o.seed, r->place, x->engine.tokenizer,
+                                       r->router };
+        at->score = policy_score_ids(r->how.policy, &t);
     } else if (policy_reads_logits(r->how.policy)) {
         at->score = policy_score_logits(r->how.policy, last, tokenizer_size(x->engine.tokenizer),
                                         &x->engine.kernels);
