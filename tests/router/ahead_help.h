@@ -74,6 +74,9 @@ struct text { /* the result of one answer */
     struct err err;
     struct decode_stats stats;
     size_t reach; /* reach of the simulation */
+    /* What the hook has told. */
+    size_t evaluated, asked, answered, failed;
+    uint64_t latest;
 };
 
 struct result { /* the results of one case and window */
@@ -99,6 +102,19 @@ static inline bool on_token(void *arg, const struct decode_token *t)
     return x->n != x->most;
 }
 
+/* Events come in the order of their times. */
+static inline void on_event(void *arg, const struct decode_event *e)
+{
+    struct text *x = arg;
+    CHECK(e->ns >= x->latest && e->n > 0 && e->took_ns <= e->ns);
+    CHECK((e->kind == DECODE_ASKED || e->kind == DECODE_ROLLED_BACK) == !e->took_ns);
+    x->latest = e->ns;
+    x->evaluated += e->kind == DECODE_EVALUATED ? e->n : 0;
+    x->asked += e->kind == DECODE_ASKED;
+    x->answered += e->kind == DECODE_ANSWERED && e->reason == GATE_OPEN;
+    x->failed += e->kind == DECODE_ANSWERED && e->reason != GATE_OPEN;
+}
+
 /* The counts of a text agree with one another and with the simulation. */
 static inline void check_ledger(struct result *r, const struct text *x)
 {
@@ -111,6 +127,7 @@ static inline void check_ledger(struct result *r, const struct text *x)
     CHECK(s->calls - s->committed - s->failed <= (x->rc != OK) && s->fallback == reasons);
     CHECK(s->tokens == x->n && s->cloud == sources[SOURCE_CLOUD]);
     CHECK(s->fallback == sources[SOURCE_FALLBACK]);
+    CHECK(x->asked == s->calls && x->answered == s->committed && x->failed == s->failed);
     CHECK((x->rc == OK) == (s->finish != FINISH_ERROR));
     CHECK(s->traffic.retries <= r->sim.retries && (s->calls || !s->traffic.retries));
     CHECK(r->sim.live == 0);                       /* no call is left over */
@@ -218,6 +235,7 @@ static inline void run_window(struct result *r, const struct setup *c, bool wind
                                           .stops = c->stops[0] ? c->stops : NULL,
                                           .stop = &x->stop,
                                           .emit = on_token,
+                                          .event = on_event,
                                           .arg = x };
         x->most = c->most;
         x->interrupt_after = c->interrupt_after;
@@ -229,6 +247,7 @@ static inline void run_window(struct result *r, const struct setup *c, bool wind
         x->reach = r->sim.reach;
         check_ledger(r, x);
         check_verdicts(c, x);
+        CHECK(policy_reads(c->policy) < READS_LOGITS || x->evaluated >= x->n); /* a row each */
         if (c->policy == POLICY_POSITION)
             check_place(c->place, x);
     }

@@ -16,6 +16,7 @@
 #include "router/engine.h"
 #include "router/mizzle.h"
 #include "router/router.h"
+#include "router/decode/step.h"
 #include "router/decode/stops.h"
 #include "net/cloud_port.h"
 #include "tests/router/loop_help.h"
@@ -26,7 +27,7 @@
 #include "tests/support/torture.h"
 #include "tools/lab/stand_in/stand_in.h"
 
-enum { LENGTH = 24, PROMPT = 3 };
+enum { LENGTH = 24, PROMPT = 3, ASK_US = 200 };
 
 static const uint32_t prompt[PROMPT] = { 72, 105, 33 };
 static struct engine engine;
@@ -64,6 +65,25 @@ static bool on_token(void *arg, const struct decode_token *t)
     return !s->most || s->n < s->most;
 }
 
+static int (*ask_cloud)(void *arg, const uint32_t *ids, size_t n, size_t want,
+                        struct cloud_tally *tally, void **call, struct err *err);
+
+/* Ask, and go on late, as the program does when the thread of the network takes its processor. */
+static int ask_slowly(void *arg, const uint32_t *ids, size_t n, size_t want,
+                      struct cloud_tally *tally, void **call, struct err *err)
+{
+    int rc = ask_cloud(arg, ids, n, want, tally, call, err);
+    rest_us(ASK_US);
+    return rc;
+}
+
+/* A call takes its time from when it was asked. */
+static void on_event(void *arg, const struct decode_event *e)
+{
+    (void)arg;
+    CHECK(e->kind != DECODE_ANSWERED || e->took_ns >= ASK_US * 1000);
+}
+
 static int run_prompt(const struct decode_options *given, const struct router *router,
                       struct cloud *cloud, const uint32_t *ids, size_t n, struct err *err)
 {
@@ -75,8 +95,15 @@ static int run_prompt(const struct decode_options *given, const struct router *r
     seen.stop = 0;
     seen.fault[0] = '\0';
     struct cloud_port port;
-    if (cloud)
+    struct traffic before = { 0 };
+    uint64_t calls = cloud ? cloud_ledger(cloud)->calls : 0;
+    if (cloud) {
+        before = cloud_ledger(cloud)->traffic;
         cloud_port(&port, cloud);
+        ask_cloud = port.ask;
+        port.ask = ask_slowly;
+    }
+    o.event = on_event;
     int rc = decode_run(&seen.stats, session, engine.tokenizer, sampler,
                         o.policy == POLICY_CONTEXT    ? table
                         : o.policy == POLICY_COMBINED ? combined
@@ -89,6 +116,11 @@ static int run_prompt(const struct decode_options *given, const struct router *r
     CHECK(seen.stats.cloud == sources[SOURCE_CLOUD]);
     CHECK(seen.stats.fallback == sources[SOURCE_FALLBACK]);
     CHECK((rc == OK) == (seen.stats.finish != FINISH_ERROR));
+    if (cloud && rc == OK && !o.ahead) { /* what was counted is this text's */
+        struct traffic moved = traffic_since(&cloud_ledger(cloud)->traffic, &before);
+        CHECK(cloud_ledger(cloud)->calls == calls + seen.stats.calls);
+        CHECK(!memcmp(&moved, &seen.stats.traffic, sizeof(moved)));
+    }
     return rc;
 }
 
@@ -382,6 +414,29 @@ static void test_stops(void)
     buf_free(&text);
 }
 
+/* The stepper: what was wanted cannot be had, or nobody wants it any longer. */
+static void test_step_ends(void)
+{
+    struct err err = { "" };
+    struct step *s;
+    struct decode_stats stats;
+    const struct decode_options o = { .policy = POLICY_NEVER, .max_tokens = LENGTH };
+    struct step_text text = {
+        .session = session, .tok = engine.tokenizer, .prompt = prompt, .n = PROMPT
+    };
+    CHECK(step_open(&s, &text, &o, &stats, &err) == OK && step_next(s)->want == STEP_ROWS);
+    step_fail(s, ERR_NOMEM, &(struct err){ "no room" });
+    CHECK(step_next(s)->want == STEP_DONE);
+    CHECK(step_close(s, &err) == ERR_NOMEM && !strcmp(err.msg, "no room"));
+    CHECK(stats.finish == FINISH_ERROR && stats.tokens == 0);
+    CHECK(step_open(&s, &text, &o, &stats, &err) == OK);
+    CHECK(step_close(s, &err) == ERR_STOP && stats.finish == FINISH_ERROR);
+    text.n = 0;
+    CHECK(step_open(&s, &text, &o, &stats, &err) == ERR_ARG && !s && step_close(s, &err) == OK);
+    CHECK(!strcmp(source_name(SOURCE_FALLBACK), "fallback"));
+    CHECK(!strcmp(finish_name(FINISH_EOS), "eos"));
+}
+
 static void test_no_memory(void)
 {
     struct decode_options o = { POLICY_MLP, .max_tokens = 4, .ahead = true,
@@ -422,6 +477,7 @@ int main(void)
     test_faults();
     test_cloud_tokens();
     test_ends();
+    test_step_ends();
     test_no_memory();
     router_close(table);
     router_close(combined);

@@ -59,9 +59,13 @@ static void draw_routing(struct plan *p)
 {
     static const enum policy policies[] = { POLICY_MLP,    POLICY_ENTROPY, POLICY_MAX_PROB,
                                             POLICY_MARGIN, POLICY_RANDOM,  POLICY_ALWAYS,
-                                            POLICY_NEVER };
-    p->routing = (struct text_routing){ .policy = policies[draw(7)],
-                                        .router = once_in(3) ? layered : NULL,
+                                            POLICY_NEVER,  POLICY_CONTEXT, POLICY_COMBINED };
+    enum policy policy = policies[draw(9)];
+    p->routing = (struct text_routing){ .policy = policy,
+                                        .router = policy == POLICY_CONTEXT    ? table
+                                                  : policy == POLICY_COMBINED ? combined
+                                                  : once_in(3)                ? layered
+                                                                              : NULL,
                                         .threshold = (float)draw(once_in(3) ? 10 : 100) / 100,
                                         .max_routed = once_in(5) ? 0.2f : 0,
                                         .ahead = once_in(2),

@@ -25,7 +25,7 @@
 #include "tests/support/tiny.h"
 
 static struct engine engine;
-static struct router *network, *gain, *table;
+static struct router *network, *gain, *table, *combined;
 static struct router *layered; /* reads two hidden states */
 static struct batch *others;   /* of the scripted cloud's own model, and of what texts are alone */
 static struct session *cloud_session, *session;
@@ -41,6 +41,7 @@ static inline void open_all(void)
     network = network_open(&engine);
     gain = featured_open(&engine, model_config(engine.model)->hidden, 4, "final");
     table = table_open(&engine.kernels);
+    combined = featured_open(&engine, 0, 1, "final");
     layered = layered_open(&engine);
     CHECK(batch_open(&others, engine.model, NULL, NULL) == OK);
     CHECK(batch_keep(others, router_taps(layered), NULL) == OK);
@@ -58,6 +59,7 @@ static inline void close_all(void)
     router_close(network);
     router_close(gain);
     router_close(table);
+    router_close(combined);
     router_close(layered);
     engine_close(&engine);
 }
