@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/router/ahead_cases.h"
+#include "tests/router/ahead_help.h"
 
 enum { CASES = 1500 };
 
@@ -94,9 +94,168 @@ static void test_cases(void)
         CHECK(met.finish[k] > 5);
 }
 
+/* Cases checked by hand. */
+
+/* Make a case without faults and limits in which every token is requested. */
+static void plain_case(struct setup *c)
+{
+    memset(c, 0, sizeof(*c));
+    c->truth = (struct sim_truth){ .seed = 5, .agree = 60, .tokens = 1, .room = SIM_MEMO };
+    c->sample = (struct sample_params){ .top_p = 1, .repeat_penalty = 1 };
+    c->policy = POLICY_ALWAYS;
+    c->most_tokens = c->most_input = UINT64_MAX;
+    c->max_tokens = MOST;
+    c->delay = 100;
+    for (size_t i = 0; i < TEXTS; i++)
+        c->prompt[i][c->nprompt[i]++] = (uint32_t)(70 + i);
+}
+
+/* Ctrl-C while calls are in flight: what was shown is what in step shows, and no call is left. */
+static void test_interrupt(void)
+{
+    static struct setup c;
+    plain_case(&c);
+    run_window(&results[0], &c, 0, 1);
+    for (size_t k = 1; k < 20; k++) {
+        c.interrupt_after = k;
+        run_window(&results[1], &c, 1, k);
+        const struct text *a = &results[0].text[0], *b = &results[1].text[0];
+        CHECK(b->rc == ERR_STOP && b->n >= k && b->stats.finish == FINISH_ERROR);
+        for (size_t i = 0; i < b->n; i++)
+            CHECK(a->at[i].id == b->at[i].id);
+    }
+}
+
+/* A dead server: three faults, 4 held, a probe, 8 held, a probe, 16 held. Then a limit. */
+static void test_limits(void)
+{
+    static struct setup c;
+    static const size_t asked[] = { 0, 1, 2, 7, 16, 33 };
+    plain_case(&c);
+    c.truth.fault = 100;
+    c.max_tokens = 40;
+    for (size_t w = 0; w < WINDOWS; w++) {
+        run_window(&results[w], &c, w, w);
+        const struct text *x = &results[w].text[0];
+        size_t k = 0;
+        for (size_t i = 0; i < 40; i++) {
+            bool fault = k < 6 && i == asked[k];
+            k += fault;
+            CHECK(fault == !strncmp(x->fault[i], "fault", 5));
+            CHECK(fault || strstr(x->fault[i], "3 faults in a row"));
+        }
+        CHECK(x->n == 40 && k == 6 && x->stats.failed == 6 && x->stats.committed == 0);
+        CHECK(x->stats.cloud == 0);
+    }
+    c.truth.fault = 0; /* now a limit of 5 tokens */
+    c.most_tokens = 5;
+    for (size_t w = 0; w < WINDOWS; w++) {
+        run_window(&results[w], &c, w, w);
+        const struct text *x = &results[w].text[0];
+        for (size_t i = 0; i < x->n; i++)
+            CHECK(x->at[i].source == (i < 5 ? SOURCE_CLOUD : SOURCE_FALLBACK));
+        CHECK(x->stats.reasons[GATE_CAPPED] == x->n - 5 && strstr(x->fault[5], "cloud-tokens"));
+        /* The limit is for the process, not for the text. */
+        CHECK(results[w].text[1].stats.calls == 0);
+    }
+    plain_case(&c); /* and one of each text alone, beside which no guess of the edge stands */
+    c.truth.agree = 0;
+    c.cloud_limit = 9;
+    for (size_t w = 0; w < WINDOWS; w++) {
+        run_window(&results[w], &c, w, w);
+        for (size_t i = 0; i < TEXTS; i++) {
+            const struct decode_stats *s = &results[w].text[i].stats;
+            CHECK(s->cloud == 8 && s->calls == 8);
+        }
+    }
+}
+
+/* With 8 tokens per call, what a call in flight will bring is not requested again. A limit is never
+ * passed: the last call asks for what is left. */
+static void test_many(void)
+{
+    static struct setup c;
+    plain_case(&c);
+    c.truth.agree = 100;
+    c.truth.tokens = 8;
+    c.max_tokens = 24;
+    for (size_t w = 0; w < WINDOWS; w++) {
+        run_window(&results[w], &c, w, w);
+        const struct decode_stats *s = &results[w].text[0].stats;
+        CHECK(s->calls == 3 && s->committed == 3 && s->memo == 21 && s->cloud == 24);
+        CHECK(results[w].quota.asked == 24 + results[w].text[1].stats.committed * 8);
+    }
+    static const uint64_t left[] = { 0, 2, 7, 8, 11, 17 };
+    static const size_t calls[] = { 0, 1, 1, 1, 2, 3 };
+    for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
+        for (size_t w = 0; w < WINDOWS; w++) {
+            c.most_tokens = left[i];
+            run_window(&results[w], &c, w, w);
+            const struct decode_stats *s = &results[w].text[0].stats;
+            CHECK(s->committed == calls[i] && s->cloud == left[i]);
+            CHECK(results[w].text[1].stats.calls == 0);
+        }
+    c.most_tokens = UINT64_MAX;
+    c.most_input = 1 + 9; /* the second call sends the eight that the first has brought, too */
+    for (size_t w = 0; w < WINDOWS; w++) {
+        run_window(&results[w], &c, w, w);
+        const struct text *x = &results[w].text[0];
+        CHECK(x->stats.committed == 2 && x->stats.cloud == 16 && results[w].quota.sent == 10);
+        CHECK(strstr(x->fault[16], "--max-cloud-input"));
+    }
+}
+
+/* A text that the server refuses; the next text is sent to it as usual. */
+static void test_unfit(void)
+{
+    static struct setup c;
+    plain_case(&c);
+    c.truth.unfit = 7;
+    for (size_t w = 0; w < WINDOWS; w++) {
+        run_window(&results[w], &c, w, w);
+        const struct text *x = &results[w].text[0], *y = &results[w].text[1];
+        CHECK(x->stats.reasons[GATE_UNFIT] > 1 && x->stats.failed == 1 && !results[w].gate.refused);
+        CHECK(y->stats.committed > 0);
+        compare_text(&results[0].text[0], x);
+        compare_text(&results[0].text[1], y);
+    }
+}
+
+/* Nothing is requested beyond the predicted end of the text: a stop string, half of which the cloud
+ * corrected. */
+static void test_stop_ahead(void)
+{
+    static struct setup c;
+    plain_case(&c);
+    run_window(&results[0], &c, 1, 1);
+    const struct text *x = &results[0].text[0];
+    size_t k = 1, tried = 0;
+    for (; k + 1 < x->n; k++) {
+        const struct decode_token *a = &x->at[k], *b = &x->at[k + 1];
+        bool fits = a->has_edge && a->edge_id != a->id && b->has_edge && b->edge_id == b->id;
+        if (!fits || !a->id || !b->id || a->id >= TINY_IM_END || b->id >= TINY_IM_END)
+            continue;
+        c.stop[0][0] = (char)a->id;
+        c.stop[0][1] = (char)b->id;
+        c.stops[0] = c.stop[0];
+        run_window(&results[1], &c, 1, k);
+        if (results[1].text[0].n != k + 2) /* the same two tokens occurred before */
+            continue;
+        tried++;
+        CHECK(results[1].text[0].stats.finish == FINISH_STOP);
+        CHECK(results[1].text[0].reach == c.nprompt[0] + k + 1);
+    }
+    CHECK(tried > 2);
+}
+
 int main(void)
 {
     open_all();
+    test_interrupt();
+    test_limits();
+    test_many();
+    test_unfit();
+    test_stop_ahead();
     look_at_scores();
     test_cases();
     close_all();

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "router/decode/step.h"
-#include "tests/router/ahead_cases.h"
+#include "tests/router/ahead_help.h"
 #include "tests/support/port.h"
 
 enum { DRAFT_CASES = 300, LONGEST = 24 };
