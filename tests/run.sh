@@ -1,8 +1,8 @@
 #!/bin/sh
 # Run tests: the programs named as arguments (each $BUILD/tests/FOLDER/NAME) and every
-# tests/*/t_*.sh and tests/*/*/t_*.sh. Print one line for each with its result and seconds, the
-# output of those that fail, and at the end their reports again and the counts. `make test` calls
-# this in the root of the repository.
+# tests/*/t_*.sh, tests/*/*/t_*.sh and tests/lab/t_*.py. Print one line for each with its result and
+# seconds, the output of those that fail, and at the end their reports again and the counts.
+# `make test` calls this in the root of the repository.
 #
 # $RUN goes in front of each program (QEMU). $ONLY selects tests; its words are folders
 # (tests/router/), beginnings of paths, or patterns of names (t_de*); a word after "-" leaves out
@@ -13,6 +13,7 @@ set -u
 BUILD=${BUILD:-build}
 MIZZLE=${MIZZLE:-$BUILD/mizzle}
 MIZZLE_TESTDATA=${MIZZLE_TESTDATA:-../shared/data}
+python=${PYTHON:-/usr/bin/python3}
 JOBS=${JOBS:-$(($(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) * 2))}
 export MIZZLE MIZZLE_TESTDATA RUN BUILD
 unset http_proxy https_proxy HTTPS_PROXY all_proxy ALL_PROXY no_proxy NO_PROXY
@@ -67,6 +68,9 @@ one() { # tests/FOLDER/NAME: run a test and report its result, unless another la
     begin=$(date +%s)
     if [ -e "$1.sh" ]; then
         sh "$1.sh" >"$log" 2>&1 </dev/null
+    elif [ -e "$1.py" ]; then
+        (command -v "$python" || { echo "SKIP: no $python" && exit 77; }
+            exec "$python" -B "$1.py") >"$log" 2>&1 </dev/null
     else
         ${RUN:-} "$BUILD/$1" >"$log" 2>&1 </dev/null
     fi
@@ -84,15 +88,15 @@ lane() { # NUMBER: take tests until none is left
 
 # The slowest begin first, so that none of them runs alone at the end.
 names= slow=
-for name in "$@" tests/t_*.sh tests/*/t_*.sh tests/*/*/t_*.sh; do
+for name in "$@" tests/t_*.sh tests/*/t_*.sh tests/*/*/t_*.sh tests/lab/t_*.py; do
     # Scripts start the program themselves, without $RUN.
-    case $name in *.sh) [ -e "$name" ] && [ -z "${RUN:-}" ] || continue ;; esac
-    name=${name%.sh}
+    case $name in *.sh | *.py) [ -e "$name" ] && [ -z "${RUN:-}" ] || continue ;; esac
+    name=${name%.sh} name=${name%.py}
     wanted "$name" || continue
     case $name in
     */t_milli | */t_router_collect | */t_eval | */t_run | */t_router_cli | */t_bench | */t_page | \
         */t_exercises | */t_embed | */t_int8 | */t_types | */t_session_exact | \
-        */t_kernels | */t_ahead | */t_chat_jinja | */t_explain_page | */t_eval_*)
+        */t_kernels | */t_ahead | */t_chat_jinja | */t_explain_page | */t_eval_* | tests/lab/*)
         slow="$slow $name"
         ;;
     *) names="$names $name" ;;

@@ -39,7 +39,7 @@ struct command {
     X(run), X(info), X(convert), X(tokenize), X(logits), X(man), X(serve), X(eval), X(explain), \
         X(router), X(router_collect), X(router_train), X(router_calibrate), X(router_score),    \
         X(cloud), X(pretrain), X(bench), X(bench_model), X(bench_memory), X(bench_kernels),     \
-        X(bench_limits), X(bench_route), X(fleet), X(plot)
+        X(bench_limits)
 #define X(name) cmd_##name
 extern const struct command COMMANDS(X);
 #undef X

@@ -4,6 +4,7 @@
 #
 #   sh tools/setup.sh          compiler, make and libraries: `make`, `make test`, `make demo`
 #   sh tools/setup.sh dev      also the tools for the gates of .ci/run
+#   sh tools/setup.sh lab      also Python's numpy and matplotlib: tools/lab/study, `make results`
 #   sh tools/setup.sh cross    also the arm64 libraries: `make CC=aarch64-linux-gnu-gcc`
 #
 # Debian and Ubuntu use apt-get, as root or through sudo; macOS uses Homebrew. On other systems, or
@@ -14,8 +15,9 @@ set -eu
 build="gcc make libc6-dev libcurl4-openssl-dev libjansson-dev libmicrohttpd-dev zlib1g-dev
  libopenblas-dev libedit-dev ca-certificates curl"
 dev="git ccache clang clang-format libclang-rt-dev llvm universal-ctags qemu-user gcc-aarch64-linux-gnu
- libc6-dev-arm64-cross python3-numpy python3-regex groff-base
+ libc6-dev-arm64-cross python3-regex groff-base
  g++ pkg-config debootstrap"
+lab="python3-numpy python3-matplotlib"
 # For the tests in a browser and of npm's packages, for make web, and for make perf. Ubuntu packs no
 # chromium, and perf by version of its kernel; node may come from elsewhere, with npm in it.
 ! grep -qs '^ID=debian' /etc/os-release ||
@@ -27,10 +29,11 @@ cross="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libcurl4-openssl-de
 
 case ${1:-} in
 '') wanted=$build ;;
-dev) wanted="$build $dev" ;;
+dev) wanted="$build $dev $lab" ;;
+lab) wanted="$build $lab" ;;
 cross) wanted="$build $cross" ;;
 *)
-    echo "usage: sh tools/setup.sh [dev | cross]" >&2
+    echo "usage: sh tools/setup.sh [dev | lab | cross]" >&2
     exit 2
     ;;
 esac
@@ -88,6 +91,7 @@ macos() {
     fi
     missing=
     formulas="jansson libmicrohttpd openblas"
+    case ${1:-} in dev | lab) formulas="$formulas numpy python-matplotlib" ;; esac
     [ "${1:-}" != dev ] || formulas="$formulas clang-format universal-ctags pkg-config node"
     if ! command -v brew >/dev/null; then
         echo "Homebrew is missing (https://brew.sh); then type: brew install $formulas" >&2

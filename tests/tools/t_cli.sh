@@ -103,7 +103,7 @@ while read -r c; do
     one_line
     grep -q "^\.SS mizzle $c " "$dir/mizzle.1" || fail "the manual page does not name $c"
 done <"$dir/commands"
-few 119 <"$dir/helps"
+few 103 <"$dir/helps"
 if command -v groff >/dev/null; then
     groff -man -Tascii -P-cbou -ww "$dir/mizzle.1" >"$dir/page" 2>"$dir/warn" || fail groff
     [ ! -s "$dir/warn" ] || fail "groff warns: $(head -n 3 "$dir/warn")"
@@ -125,7 +125,7 @@ if [ -e /dev/full ]; then
     [ $? -eq 3 ] && grep -q 'cannot write' "$dir/err" || fail "a full device is not reported"
 fi
 # A reader that has gone, as `| head` does, is no failure.
-for c in --help man info "run --question 2" "explain --question 2 --json" "tokenize -p hello" "fleet -N 9" \
+for c in --help man info "run --question 2" "explain --question 2 --json" "tokenize -p hello" \
     "logits -p hello --top-k 2" "eval --questions 1"; do
     { sleep 0.2 && "$MIZZLE" $c 2>"$dir/err" && echo fine >"$dir/ended"; } | true
     [ "$(cat "$dir/ended")" = fine ] || fail "$c, whose reader has gone: $(cat "$dir/err")"

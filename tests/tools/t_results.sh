@@ -2,6 +2,7 @@
 # tools/results.sh with small experiments: the order of rows, what --check notices, what is kept of
 # absent data, errors and interrupts. And the experiments of tools/results with made-up rows.
 . tests/support/shell.sh
+"${PYTHON:-/usr/bin/python3}" -c 'import numpy, matplotlib' 2>/dev/null || skip "no matplotlib"
 mkdir "$dir/experiments"
 export MIZZLE EXPERIMENTS="$dir/experiments" RESULTS="$dir/results" TMP_DATA="$dir/data"
 
@@ -125,7 +126,7 @@ fails 1 "not in $dir/results/squares.csv: plain,1,1" --check squares
 sed 's/kind,x,y/kind,x,z/' "$dir/squares.csv" >"$dir/results/squares.csv"
 fails 1 'has not the header kind,x,y' --check squares
 cp "$dir/squares.csv" "$dir/results"
-sed 's/121/122/' "$dir/squares.svg" >"$dir/results/drawn/squares.svg"
+sed 's/^two words,11,121,/two words,11,122,/' "$dir/squares.svg" >"$dir/results/drawn/squares.svg"
 fails 1 'squares: compare FAILED' --check squares
 rm "$dir/results/drawn/squares.svg"
 expect 1 --check squares
@@ -182,7 +183,7 @@ jobs() { job echo 1,0.25; }
 draws() { shape shaped a,b '{ print of("x"), percent("'"${SHAPED:-z}"'") }' | plot shaped.svg --x a --y b; }
 END
 SHAPED=y expect 0 shaped
-grep -q '>b: 1, 25<' "$dir/results/drawn/shaped.svg" || fail "no share in percent"
+grep -q '^,1,25,,' "$dir/results/drawn/shaped.svg" || fail "no share in percent"
 fails 1 'no column z' shaped
 
 # A job whose folder cannot be made is not one that another lane has taken; no table is half made.
@@ -237,10 +238,8 @@ real() {
 
 # Rows of a program that does not end well do not count.
 dies='mizzle() { "$MIZZLE" "$@"; return 137; }'
-for bad in "fleet fleet_sizes cache --devices 1" "memory memory_rows qwen2.5-0.5b"; do
-    real "${bad%% *}" "$dies" "jobs() { job ${bad#* }; }"
-    fails 1 '(status 137)' "${bad%% *}"
-done
+real memory "$dies" 'jobs() { job memory_rows qwen2.5-0.5b; }'
+fails 1 '(status 137)' memory
 
 # Machines: the hash of all answers decides, too, and one of no answers is none.
 machines() { # ROW...
@@ -250,8 +249,7 @@ machines() { # ROW...
 }
 machines a,1,m,1,100,f0,e0,1,1000 b,1,m,1,100,f0,e0,1,1000 c,1,m,1,24,e0,e0,1,1000
 drawn() { # TITLE
-    sed -n 's/.*\([0-9] kernel sets give [a-z ]* answers\).*/\1/p' "$dir/results/drawn/machines.svg" |
-        grep -Fxq "$1" || fail "machines: not drawn: $1"
+    grep -q "<dc:title>$1[;<]" "$dir/results/drawn/machines.svg" || fail "machines: not drawn: $1"
 }
 drawn '3 kernel sets give the same answers'
 machines a,1,m,1,100,f0,e0,1,1000 b,1,m,1,100,f1,e0,1,1000 c,1,m,1,24,e0,e0,1,1000
@@ -285,24 +283,20 @@ fails 1 '0 jobs done, 0 failed, 1 skipped' --check real
         echo "csqa,chat,edge+cloud,b,00000000000000bb,$row,1,7,00000000000000ff,0000000000000001"
     done
 } >"$dir/results/real/chat/a.csv"
-if "${PYTHON:-/usr/bin/python3}" -c 'import numpy' 2>/dev/null; then
-    expect 0 real
-    grep -q '^csqa,chat,edge+cloud,mlp,0.05,citer,2,2,1.000000,.*,0.166667,9.000000,1.500000,1.000000,7.000000,1.000000,' \
-        "$dir/results/real/figures.csv" || fail "$(cat "$dir/results/real/figures.csv")"
-    grep -q ',mlp,0.05,answer,2,2,0.500000,.*,context,0.111111,0.500000,' "$dir/results/real/figures.csv" ||
-        fail "no difference: $(cat "$dir/results/real/figures.csv")"
-    grep -q '<title>mlp: 16.6667, 100</title>' "$dir/results/drawn/real-csqa-chat.svg" &&
-        grep -q '>always</text>' "$dir/results/drawn/real-csqa-chat.svg" || fail "no picture of the answers"
-    expect 0 --check real
-    gzip -n "$dir/results/real/chat/a.csv"
-    expect 0 --check real
-    gunzip "$dir/results/real/chat/a.csv.gz"
-    sed 's/,mlp,0.05,2,1,/,mlp,0.05,2,0,/' "$dir/results/real/chat/a.csv" >"$dir/new"
-    mv "$dir/new" "$dir/results/real/chat/a.csv"
-    fails 1 'not in ' --check real
-else
-    echo "SKIP the figures of the real pair: no numpy"
-fi
+expect 0 real
+grep -q '^csqa,chat,edge+cloud,mlp,0.05,citer,2,2,1.000000,.*,0.166667,9.000000,1.500000,1.000000,7.000000,1.000000,' \
+    "$dir/results/real/figures.csv" || fail "$(cat "$dir/results/real/figures.csv")"
+grep -q ',mlp,0.05,answer,2,2,0.500000,.*,context,0.111111,0.500000,' "$dir/results/real/figures.csv" ||
+    fail "no difference: $(cat "$dir/results/real/figures.csv")"
+grep -q '^mlp,16.6667,100,' "$dir/results/drawn/real-csqa-chat.svg" &&
+    grep -q '^always,,' "$dir/results/drawn/real-csqa-chat.svg" || fail "no picture of the answers"
+expect 0 --check real
+gzip -n "$dir/results/real/chat/a.csv"
+expect 0 --check real
+gunzip "$dir/results/real/chat/a.csv.gz"
+sed 's/,mlp,0.05,2,1,/,mlp,0.05,2,0,/' "$dir/results/real/chat/a.csv" >"$dir/new"
+mv "$dir/new" "$dir/results/real/chat/a.csv"
+fails 1 'not in ' --check real
 rm -r "$dir/results/real"
 
 # Goals: a figure is rounded after it was held against the goal; the other tables must be there.

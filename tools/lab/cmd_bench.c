@@ -4,7 +4,6 @@
 
 #include "kernels/sys/base.h"
 #include "tools/lab/bench/subject.h"
-#include "tools/cli/output_file.h"
 
 enum { UNSET = 0x7fffffff, MOST_TOKENS = 1 << 20 }; /* UNSET: -r was not given */
 struct bench_options bench_opts = { .format = "md", .repeat = UNSET };
@@ -28,8 +27,6 @@ int bench_begin(size_t repeat, struct err *err)
     else if (strcmp(format, "md") && strcmp(format, "csv") && strcmp(format, "json") &&
              strcmp(format, "jsonl"))
         rc = err_set(err, ERR_ARG, "-o: expected md, csv, json or jsonl, found %s", format);
-    else if (o->plot)
-        rc = output_file_check(o->plot, err);
     o->repeat = given ? o->repeat : repeat;
     return rc;
 }
@@ -76,8 +73,6 @@ static const struct option_group limits_options = {
         BENCH_ROW_OUTPUT,
         { "--threads", "-t", OPTION_STR, &bench_threads, "N",
           "Measure with one thread and with N (default: all processors)" },
-        { "--plot", NULL, OPTION_STR, &bench_opts.plot, "FILE",
-          "Draw an SVG picture of where the caches end (default: none)" },
         OPTION_END,
     },
 };
@@ -102,7 +97,7 @@ const struct command cmd_bench_limits = {
         "system tells. A row in which the threads get what one gets is marked, and one during "
         "which "
         "other programs ran.\n\n"
-        "  mizzle bench limits --plot caches.svg",
+        "  mizzle bench limits -o csv",
     .groups = (const struct option_group *const[]){ &limits_options, NULL },
     .run = cmd_bench_limits_main,
 };
@@ -148,14 +143,13 @@ static int cmd_bench_main(int n, char **args, struct err *err)
 
 const struct command cmd_bench = {
     .name = "bench",
-    .summary = "measure models, kernels, routing and the limits of the machine",
+    .summary = "measure models, kernels and the limits of the machine",
     .args = "SUBJECT",
     .description = "Measures one of these subjects, each with its own --help:\n\n"
                    "  mizzle bench model    tokens per second of a file or a shape\n"
                    "  mizzle bench memory   bytes that a model takes, computed\n"
                    "  mizzle bench kernels  each operation alone, beside its limits\n"
-                   "  mizzle bench limits   what the machine can do at most\n"
-                   "  mizzle bench route    what routing to a cloud costs",
+                   "  mizzle bench limits   what the machine can do at most",
     .groups = (const struct option_group *const[]){ NULL },
     .run = cmd_bench_main,
     .most = COMMAND_ANY,

@@ -17,8 +17,6 @@ static const struct option_group kernels_options = {
         OPTION_ROW_ISA("all sets; a set that is named stands beside scalar"),
         { "--only", NULL, OPTION_STR, &bench_opts.only, "OP",
           "Time this operation alone (default: all)" },
-        { "--plot", NULL, OPTION_STR, &bench_opts.plot, "FILE",
-          "Draw an SVG picture of the rooflines (default: none)" },
         { "--compare", NULL, OPTION_FLAG, &compare, NULL,
           "Measure nothing, but say how the rows of two files of -o json or jsonl differ, from "
           "the first to the second; FILE:SET takes those of one set, to compare two sets" },
@@ -31,7 +29,6 @@ static int cmd_bench_kernels_lone(size_t repeat, struct err *err)
 {
     const struct bench_options *o = &bench_opts;
     const char *beside = o->only                        ? "--only"
-                         : o->plot                      ? "--plot"
                          : repeat                       ? "-r"
                          : shared_options.engine.isa    ? "--isa"
                          : strcmp(o->format, "md") != 0 ? "-o"
@@ -85,10 +82,6 @@ const struct command cmd_bench_kernels = {
         "Where the processor counts events, cycles, instructions, their ratio (IPC), and misses of "
         "caches and of the TLB follow, each for one call. The scalar set is slow and takes each "
         "token by itself, so it is timed with one, and not cold.\n\n"
-        "--plot draws a chart for each operation: speed against operations per byte, below the "
-        "speed at which each level of cache is read and the peak of each set, as in the table. A "
-        "pointer on a mark shows its shape. A line counts the marks above their roof: it was "
-        "measured while the machine was slower, so they have no share of it.\n\n"
         "--compare says for each row of both files whether the second is faster, with an interval "
         "of 95 %, as text for a commit. Machines change their speed from minute to minute, so let "
         "two programs take turns, six times or more, and append the rows of each to one file; with "
@@ -101,8 +94,7 @@ const struct command cmd_bench_kernels = {
         "Is one set faster than another? Each run has the rows of both:\n\n"
         "  mizzle bench kernels --compare new.jsonl:avx2 new.jsonl:avx512vnni\n\n"
         "The interval is that of the sign test: it assumes nothing about how times are "
-        "distributed.\n\n"
-        "  mizzle bench kernels --only matmul_q8 --plot roofline.svg",
+        "distributed.",
     .groups = (const struct option_group *const[]){ &kernels_options, NULL },
     .run = cmd_bench_kernels_main,
     .most = 2,

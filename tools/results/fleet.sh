@@ -1,41 +1,32 @@
 # shellcheck shell=sh disable=SC2034
 # fleet - one server for many devices: its load, and the wait for a token
 HEADER=mode,devices,routed,load,busy,calls_per_s,calls_per_pass,read_per_call,p50_ms,p95_ms,answer_s,answers_per_s,carries
-MEASURED=date,processor,mode,devices,seconds,source,calls_per_s,p50_ms,p95_ms,answer_s
 
 fleet_sizes() { # MODE OPTIONS...: the devices and the server of constants.csv
     fleet_mode=$1
     shift
-    tabulate "mode=$fleet_mode,${HEADER#*,}" \
-        fleet --prefill "$(constant fleet_prefill)" --decode "$(constant fleet_decode)" \
+    "$python" -B tools/lab/study/fleet.py --prefill "$(constant fleet_prefill)" --decode "$(constant fleet_decode)" \
         --cloud-ms "$(constant fleet_step_ms)" --kv "$(constant fleet_kv_tokens)" \
         --cloud-timeout "$(constant fleet_p95_ms)" --idle "$(constant fleet_idle_s)" \
         --edge-ms "$(constant fleet_edge_ms)" \
         --latency "$(constant fleet_latency_ms)" --n-prompt "$(constant fleet_prompt)" \
-        --n-predict "$(constant fleet_answer)" --agree "$(constant fleet_agree)" "$@" -o csv
+        --n-predict "$(constant fleet_answer)" --agree "$(constant fleet_agree)" "$@" >"$here/table.csv" &&
+        columns "mode=$fleet_mode,${HEADER#*,}" <"$here/table.csv"
+}
+
+fleet_mode() { # MODE OPTIONS...: the large ones take minutes
+    for fleet_devices in 1,10,100 300,1000,2000,3000,5000 10000,30000,100000; do
+        job fleet_sizes "$@" --devices $fleet_devices
+    done
 }
 
 jobs() {
-    fleet_all=1,10,100,300,1000,2000,3000,5000,10000,30000,100000
     share=$(constant fleet_routed)
-    job fleet_sizes cache --devices $fleet_all --share "$share"
-    job fleet_sizes no-cache --devices $fleet_all --share "$share" --no-cache
-    job fleet_sizes cloud-alone --devices $fleet_all --share 1
+    fleet_mode cache --share "$share"
+    fleet_mode no-cache --share "$share" --no-cache
+    fleet_mode cloud-alone --share 1
 }
-
-# Real clients on a slower server, so that 64 of them are a load for it.
-fleet_real() { # MODE OPTIONS...
-    fleet_mode=$1
-    shift
-    tabulate "date=$(today),processor=$(processor),mode=$fleet_mode,devices,seconds=12,${MEASURED#*seconds,}" \
-        fleet --devices 64 --real 12 --idle 6 --edge-ms 40 --latency 50 --n-prompt 100 \
-        --n-predict 40 --share 0.1 --parallel 8 --cloud-ms 40 --prefill 8000 "$@" -o csv
-}
-
-measures() {
-    job fleet_real cache
-    job fleet_real no-cache --no-cache
-}
+CHECKED=4
 
 draws() {
     share=$(figure %.0f "100 * $(constant fleet_routed)") limit=$(constant fleet_p95_ms)

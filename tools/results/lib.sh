@@ -180,11 +180,11 @@ means() {
         }'
 }
 
-# Draw a picture of the table on stdin, with the options of `mizzle plot`.
+# Draw a picture of the table on stdin, with the options of study/plots.py.
 plot() { # NAME.svg OPTIONS...
     plot_to=${plots:?}/$1
     shift
-    mizzle plot "$@" -o "$plot_to" - || fails
+    "$python" -B tools/lab/study/plots.py "$@" -o "$plot_to" - || fails
 }
 
 # Print the date, and the name of the processor without commas, for measured rows.

@@ -19,7 +19,6 @@ struct bench_options {
     const char *format;
     size_t repeat;
     const char *only; /* kernels: one operation; NULL: all */
-    const char *plot; /* path of the picture, or NULL */
 };
 
 /* One measured kernel. bytes, ops and ns are those of a call; bytes: what it has to read at least;

@@ -12,7 +12,6 @@
 #include "tools/lab/machine/limits.h"
 #include "tools/lab/machine/read_probe.h"
 #include "tools/lab/bench/row.h"
-#include "tools/lab/plot/chart.h"
 #include "tools/cli/setup.h"
 
 enum { MOST = 32 };
@@ -30,52 +29,8 @@ struct limit_stairs {
     struct read_stair one[READ_STAIRS], all[READ_STAIRS];
     size_t n, threads;
     struct doubt_others others;
-    double took;               /* by others, while they were read */
-    char doubtful[DOUBT_TEXT]; /* of a busy machine, or "" */
+    double took; /* by others, while they were read */
 };
-
-enum { LABEL = DOUBT_TEXT + 64 };
-
-/* Return a point of them; what a pointer shows is written to label if it is doubtful. */
-static struct chart_point bench_limits_point(char label[LABEL], const struct limit_stairs *s,
-                                             size_t i, size_t threads)
-{
-    const struct read_stair *at = threads > 1 ? &s->all[i] : &s->one[i];
-    double mib = (double)(at->bytes >> 20);
-    char why[DOUBT_TEXT];
-    doubt_text(why, 0, threads, s->one[i].gb_s, s->all[i].gb_s);
-    doubt_busy(why, 1, s->took);
-    snprintf(label, LABEL, "%.0f MiB: %.1f GB/s; doubtful: %s", mib, at->gb_s, why);
-    return (struct chart_point){ mib, at->gb_s, (double)NAN, (double)NAN, *why ? label : NULL };
-}
-
-/* Draw them. */
-static int bench_limits_plot(const char *path, const struct limit_stairs *s, struct err *err)
-{
-    struct chart_point at[2][READ_STAIRS];
-    char title[32], note[DOUBT_TEXT + 96], labels[2][READ_STAIRS][LABEL];
-    for (size_t i = 0; i < s->n; i++) {
-        at[0][i] = bench_limits_point(labels[0][i], s, i, 1);
-        at[1][i] = bench_limits_point(labels[1][i], s, i, s->threads);
-    }
-    snprintf(title, sizeof(title), "%zu threads", s->threads);
-    snprintf(note, sizeof(note), "A working set is read again and again; the threads share it.%s%s",
-             *s->doubtful ? " Doubtful: " : "", s->doubtful);
-    const struct chart_series series[] = {
-        { "1 thread", at[0], s->n, 0, true, false, true, false },
-        { title, at[1], s->n, 1, true, false, true, false },
-    };
-    const struct chart c = { .title = *s->doubtful
-                                          ? "Where the caches end (doubtful: a busy machine)"
-                                          : "Where the caches end",
-                             .note = note,
-                             .x = "working set, MiB",
-                             .y = "read, GB/s",
-                             .log = true,
-                             .series = series,
-                             .n = s->threads > 1 ? 2 : 1 };
-    return charts_write(path, &c, 1, err);
-}
 
 /* Measure how fast each level is read, and working sets; return the number of rows, 0 after an
  * error. */
@@ -99,7 +54,6 @@ static size_t bench_limits_read(struct limit_row rows[], struct limit_stairs *s,
     read_probe_close(probe);
     doubt_look(&s->others);
     s->took = s->others.took;
-    doubt_busy(s->doubtful, 1, s->took);
     for (size_t i = 0; i < READ_LEVELS; i++) {
         const struct read_level *l = &a[READ_LEVELS - 1 - i]; /* memory first */
         rows[i] = (struct limit_row){ "",       "GB/s", l->gb_s, b[READ_LEVELS - 1 - i].gb_s,
@@ -184,5 +138,5 @@ int bench_limits(const struct bench_options *o, size_t threads, struct err *err)
     for (size_t i = 0; i < n && rc == OK; i++)
         rc = bench_limits_print(&out, &rows[i], threads, err);
     row_end(&out);
-    return rc == OK && o->plot ? bench_limits_plot(o->plot, &stairs, err) : rc;
+    return rc;
 }

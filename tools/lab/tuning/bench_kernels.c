@@ -16,10 +16,9 @@
 #include "tools/lab/bench/doubt.h"
 #include "tools/lab/machine/read_probe.h"
 #include "tools/lab/tuning/kit.h"
-#include "tools/lab/tuning/roofline.h"
 #include "tools/cli/setup.h"
 
-enum { MAX_SAMPLES = 1000, WINDOWS = 8, BENCH_POINTS = 2048 };
+enum { MAX_SAMPLES = 1000, WINDOWS = 8 };
 static const double SAMPLE_NS = 3e6;
 
 /* A call with a set, and the first weights; those of the next turn are in the kit. */
@@ -93,10 +92,8 @@ struct bench_kernels {
     double beside_limits; /* what others took while levels were measured */
     double scalar;        /* operations or calls per nanosecond of the set scalar with one token */
     bool all_sets;        /* no set was named */
-    struct bench_point points[BENCH_POINTS];
-    size_t npoints;
-    bool shows;  /* progress on the terminal */
-    bool hinted; /* the hint on OpenBLAS was printed */
+    bool shows;           /* progress on the terminal */
+    bool hinted;          /* the hint on OpenBLAS was printed */
 };
 
 /* Time one call with every set that implements the operation itself. Scalar is slow and takes each
@@ -138,8 +135,6 @@ static int bench_call(struct bench_kernels *b, size_t op, const struct kit_call 
         if (i == 0)
             b->scalar = work;
         rc = kernels_report_row(&b->table, &p, work / b->scalar, err);
-        if (b->npoints < BENCH_POINTS && c->ops > 0 && (i || !strcmp(b->chosen.isa, set->isa)))
-            b->points[b->npoints++] = p;
     }
     return rc;
 }
@@ -155,7 +150,7 @@ static void counters_open(struct bench_kernels *b)
         fprintf(stderr, "mizzle bench kernels: no hardware counters: %s\n", why);
 }
 
-/* Measure how fast the levels are read. Table and picture hold points against this measurement. */
+/* Measure how fast the levels are read. The table holds points against this measurement. */
 static int bench_levels(struct bench_kernels *b, struct err *err)
 {
     struct read_probe *probe;
@@ -224,8 +219,6 @@ int bench_kernels(const struct bench_options *o, struct err *err)
         rc = bench_all(&b, err);
         counts_close(&b.counters);
     }
-    if (rc == OK && o->plot)
-        rc = roofline_plot(o->plot, b.points, b.npoints, b.levels, err);
     pool_close(b.one);
     kit_close(&b.kit);
     return rc;

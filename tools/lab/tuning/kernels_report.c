@@ -7,7 +7,7 @@
 #include "kernels/sys/cpu.h"
 #include "tools/lab/bench/bench.h"
 #include "tools/lab/bench/counts.h"
-#include "tools/lab/tuning/roofline.h"
+#include "tools/lab/machine/read_probe.h"
 
 /* Return a figure, NaN if it is negative and so could not be counted. */
 static double counted(double v)
@@ -28,9 +28,18 @@ static void kernels_report_events(struct kernels_report *b, const struct bench_p
     }
 }
 
+/* Return the speed of a point as a share of its roof (Williams, Waterman, Patterson 2009), which is
+ * the lower one of two: its level's and its set's peak. */
+static double kernels_report_share(const struct bench_point *p)
+{
+    double reading = p->bytes / p->ns / p->level->gb_s;
+    double computing = p->peak > 0 ? p->ops / p->ns / p->peak : 0;
+    return reading > computing ? reading : computing;
+}
+
 bool bench_point_doubt(char out[DOUBT_TEXT], const struct bench_point *p)
 {
-    doubt_text(out, roofline_share(p), 1, 0, 0);
+    doubt_text(out, kernels_report_share(p), 1, 0, 0);
     double others = p->others > p->beside_limits ? p->others : p->beside_limits;
     bool busy = doubt_busy(out, p->on_cpu, others);
     if (busy)
