@@ -108,5 +108,5 @@ echo '{"settings":{}}{' >"$dir/bad"
 refused 3 'bad: line 1: expected an answer of --jsonl, found Extra data' "$dir/bad"
 echo '{"settings":{"cloud_says":""}}
 {"policy":"mlp","left_out":false,"share":null}' >"$dir/bad"
-refused 3 "bad: line 2: expected an answer of --jsonl, found 'edge_fingerprint'" "$dir/bad"
+refused 3 "bad: line 1: expected an answer of --jsonl, found 'edge_fingerprint'" "$dir/bad"
 exit 0

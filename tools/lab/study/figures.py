@@ -3,179 +3,29 @@
 
 Usage: figures.py [--against POLICY|all] [--calibration ANSWERS]... [--csv FILE] ANSWERS...
 
-ANSWERS are files of `eval --items` or journals of `eval --jsonl`. A row is a policy at its target
+ANSWERS are lines of items (answers.py) or journals of `eval --jsonl`. A row is a policy at its target
 in one form of a task, by CITER's rule and as a reader takes the answer. --against adds the
 comparison with one policy; all adds a row for each other policy behind each one with a router.
 --calibration names answers to the questions that set the thresholds, at these thresholds. It adds
 the interval of the share, which then contains theirs, and their number, or "none".
-tools/lab/eval/items.h has the columns of --items, README.md beside it the method.
+tools/lab/eval/README.md has the method.
 """
-import json
-import re
 import sys
-from collections import namedtuple
 
 import numpy as np
+
+from answers import Answer, Refused, Row, find, lines_of, read  # what claim.py uses, too
 
 COLUMNS = ("task,form,pair,policy,share,score,questions,runs,accuracy,accuracy_low,accuracy_high,"
            "routed,tokens,cloud,calls,read,pgr,pgr_low,pgr_high,gain,gain_low,gain_high,"
            "relative_gain,against,against_routed,difference,difference_low,difference_high,equal,"
            "equal_low,equal_high")
 CALIBRATED = ",routed_low,routed_high,calibrated"
-HEADER = ("task,form,pair,id,group,policy,share,run,right_citer,right_answer,tokens,cloud,calls,"
-          "read,hash,settings")
-LINE = re.compile(r"([^,]+,[^,]+,[^,]+),([^,]+),([0-9a-f]{1,16}),([^,]+),([^,]*),(\d+),([01]),"
-                  r"([01]),(\d+),(\d+),(\d+),(\d+),((?:[0-9a-f]{16})?),([0-9a-f]{16})")
-JOURNAL = '{"settings":{'
-NO_SETTINGS = ("on", "first", "count", "questions", "policies", "baselines", "version",  # items.c
-               "edge_model", "cloud_model", "cloud_url")
 ROUTERS = ("mlp", "context", "combined", "query", "takeover", "price")  # policies that read one
 NO_THRESHOLD = ("never", "always", "position", "slot", "verify", "call", "random")
-DRAWS, SEED, MOST_TRAININGS = 2000, 1, 64
+DRAWS, SEED = 2000, 1
 Z = 1.959963984540054  # quantile 0.975 of the normal distribution
 ROUNDING = 1e-20  # the variance of answers is 0, or far above
-
-Answer = namedtuple("Answer", "group citer answer tokens cloud calls read hash settings")
-Place = namedtuple("Place", "path line")
-
-
-class Refused(Exception):
-    """One line for the user, and the exit code."""
-
-    def __init__(self, code, text):
-        super().__init__(text)
-        self.code = code
-
-
-class Row:
-    """A policy at a share in one form of a task. numbers[NAME] is [trainings][questions]."""
-
-    def __init__(self, of, policy, share, runs):
-        self.of, self.policy, self.share = of, policy, share
-        self.ids = sorted(runs[1])
-        self.at = {name: i for i, name in enumerate(self.ids)}
-        self.trainings = len(runs)
-        self.groups = [runs[1][i].group for i in self.ids]
-        self.numbers = {
-            name: np.array([[getattr(runs[k + 1][i], name) for i in self.ids]
-                            for k in range(self.trainings)], dtype=float)
-            for name in ("citer", "answer", "tokens", "cloud", "calls", "read")}
-
-    def beside(self, other):
-        """True if both are of one form and pair, and at one share if both have one."""
-        return self.of == other.of and (not self.share or other.share in ("", self.share))
-
-
-def field(text, most=63):
-    """Return a text as a field of --items."""
-    return re.sub(r'[,"\r\n]', "_", text)[:most]
-
-
-def short(policy, listed):
-    """Return a policy's label without the ending of a file, and of a file that is named as it."""
-    name, equals, file = policy.partition("=")
-    stem, ending, rest = file.partition(".safetensors")
-    if ending and stem + rest == name and name not in listed:
-        return name
-    return field(name + equals + stem + rest)
-
-
-def from_journal(path, text):
-    """Yield of each answer of a journal the number of its line and the fields of a line of --items,
-    and what else the line has. An answer that lacks tokens is none."""
-    settings = {}
-    for number, line in enumerate(text, 1):
-        try:
-            one = json.loads(line) if line.endswith("\n") else {}  # torn
-            settings = one.get("settings", settings)
-            if "policy" not in one or one.get("missing") or one["left_out"]:
-                continue
-            large = json.loads(settings["cloud_says"] or "{}").get("fingerprint")
-            pair = f"{settings['edge_fingerprint']}+{field(large or settings['cloud_model'], 40)}"
-            listed = {p["policy"]: p.get("router_sha256", "") for p in settings["policies"]}
-            share = "" if one["share"] is None else f"{one['share']:.6g}"
-            depends = [settings[k] for k in sorted(settings) if k not in NO_SETTINGS]
-            yield number, one, (
-                f"{settings['task']},{field(settings['form'], 24)},{pair}",
-                field(one["id"]) or str(one["item"]), f"{one['subject'] & (1 << 64) - 1:016x}",
-                short(one["policy"], listed), share,
-                one["point"] // (len(settings["targets"]) or 1) + 1, int(one["citer"]),
-                int(one["right"]), one["tokens"], one["cloud"], one["calls"], one["prefilled"],
-                one.get("hash", ""), str(depends) + listed.get(one["policy"], ""))
-        except (ValueError, KeyError, TypeError, AttributeError) as e:
-            raise Refused(3, f"{path}: line {number}: expected an answer of --jsonl, found {e}")
-
-
-def from_items(path, text):
-    """Yield of each line of --items its number, None, and its fields."""
-    for number, line in enumerate(text, 1):
-        line = line.rstrip("\n")
-        found = LINE.fullmatch(line)
-        if number == 1 and line == HEADER:
-            continue
-        if number == 1 or not found:
-            raise Refused(3, f'{path}: line {number}: expected {HEADER}, found "{line}"')
-        yield number, None, found.groups()
-
-
-def lines_of(path):
-    """Yield the lines of one file, as its form has them."""
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as text:
-            journal = text.read(len(JOURNAL)) == JOURNAL
-            text.seek(0)
-            yield from (from_journal if journal else from_items)(path, text)
-    except OSError as e:
-        raise Refused(1, f"{path}: {e.strerror}")
-
-
-def read_lines(path, answers, places):
-    """Add the lines of one file to answers[row][run][id]. What several lines have counts once."""
-    for number, _, found in lines_of(path):
-        of, name, group, policy, share, run, *rest = found
-        one = Answer(group, *map(int, rest[:6]), *rest[6:])
-        if not 1 <= int(run) <= MOST_TRAININGS or max(one.cloud, one.calls) > one.tokens:
-            raise Refused(3, f'{path}: line {number}: expected {HEADER}, found '
-                             f'"{",".join(map(str, found))}"')
-        key = f"{of},{policy},{share}", int(run), name
-        run = answers.setdefault(key[0], {}).setdefault(key[1], {})
-        before = run.setdefault(name, one)
-        at = places.setdefault(key, Place(path, number))
-        if before != one:
-            raise Refused(2, f"{path}: line {number}: expected the answer of {at.path}: line "
-                             f"{at.line}, hash {before.hash}, found another, hash {one.hash}")
-
-
-def read(paths):
-    """Return the rows of all files, sorted by name. In a row every run has the same questions."""
-    answers, places, rows = {}, {}, []
-    for path in paths:
-        read_lines(path, answers, places)
-    if not answers:
-        raise Refused(3, f"{paths[0]}: expected answers, found none")
-    for key, runs in sorted(answers.items()):
-        of, policy, share = key.rsplit(",", 2)
-        first = places[key, min(runs), min(runs[min(runs)])]
-        like = runs[min(runs)][min(runs[min(runs)])].settings
-        questions = set().union(*runs.values())
-        for run in range(1, max(runs) + 1):
-            for name in sorted(questions):
-                if name not in runs.get(run, {}):
-                    raise Refused(2, f"{first.path}: line {first.line}: policy {policy}: expected "
-                                     f"its answer to {name} in run {run}, found none")
-                if runs[run][name].settings != like:
-                    at = places[key, run, name]
-                    raise Refused(2, f"{at.path}: line {at.line}: policy {policy}: expected "
-                                     f"settings {like}, as in {first.path}: line {first.line}, found "
-                                     f"{runs[run][name].settings}")
-        rows.append(Row(of, policy, share, runs))
-    return rows
-
-
-def find(rows, beside, policy):
-    """Return the one row of this policy beside another row, or None."""
-    found = [r for r in rows if r.policy == policy and r.beside(beside)]
-    return found[0] if len(found) == 1 else None
 
 
 def mix(x):
@@ -188,15 +38,20 @@ def rand_u64(seed, counter):
     """rand_u64 of kernels/math.h, of arrays: the program's own intervals have the same draws."""
     gamma = np.uint64(0x9e3779b97f4a7c15)
     with np.errstate(over="ignore"):
-        return mix(mix(np.uint64(seed) + gamma) + (np.uint64(counter) + np.uint64(1)) * gamma)
+        return mix(mix(np.asarray(seed, dtype=np.uint64) + gamma) + (np.uint64(counter) + np.uint64(1)) * gamma)
+
+
+def drawn(keys, draws, n):
+    """Return [len(keys)][draws]: which of n was taken in each draw, with replacement."""
+    u = rand_u64(keys[:, None], np.arange(draws, dtype=np.uint64))
+    half = np.uint64(32)
+    at = ((u >> half) * np.uint64(n) + ((u & np.uint64(0xffffffff)) * np.uint64(n) >> half)) >> half
+    return at.astype(np.int64)
 
 
 def drawn_counts(keys, draws, n):
     """Return [len(keys)][n]: how often each of n was taken in so many draws, with replacement."""
-    u = rand_u64(keys[:, None], np.arange(draws, dtype=np.uint64))
-    half = np.uint64(32)
-    at = ((u >> half) * np.uint64(n) + ((u & np.uint64(0xffffffff)) * np.uint64(n) >> half)) >> half
-    at = at.astype(np.int64) + n * np.arange(len(keys))[:, None]
+    at = drawn(keys, draws, n) + n * np.arange(len(keys))[:, None]
     return np.bincount(at.ravel(), minlength=n * len(keys)).reshape(len(keys), n).astype(float)
 
 

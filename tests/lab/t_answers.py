@@ -1,0 +1,175 @@
+"""t_answers.py: answers.py and table.py on the journals that 0.5.1 has written, whose tables are
+committed, and on the settings that are kept beside committed items: the same values come out."""
+import contextlib
+import csv
+import gzip
+import io
+import json
+import lzma
+import os
+import sys
+import tarfile
+import tempfile
+import unittest
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+RESULTS = os.path.join(ROOT, "router/results")
+sys.path.insert(0, os.path.join(ROOT, "tools/lab/study"))
+try:
+    import numpy  # noqa: F401
+except ImportError:
+    print(f"SKIP: no numpy for {sys.executable}")
+    sys.exit(77)
+import answers
+import table
+
+OLD = os.path.join(ROOT, "tests/tools/eval/journals-0.5.1.tar.xz")
+
+
+def rows_of(name):
+    with open(os.path.join(RESULTS, name + ".csv"), encoding="utf-8") as text:
+        return list(csv.DictReader(text))
+
+
+class Journals(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        with tarfile.open(fileobj=lzma.open(OLD)) as tar:
+            tar.extractall(cls.folder.name)
+        cls.of = os.path.join(cls.folder.name, "journals-0.5.1/")
+        with open(cls.of + "index.txt", encoding="utf-8") as text:
+            cls.index = dict(line.rstrip("\n").split("\t") for line in text)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def same(self, got, wanted, names):
+        """Compare columns: texts as they stand, numbers within a unit of the last digit."""
+        for name in names:
+            a, b = got[name], wanted[name]
+            exact = a == b or not a or not b
+            self.assertTrue(a == b if exact else abs(float(a) - float(b)) < 1.01e-6,
+                            f"{wanted}: {name}: found {a}")
+
+    def option(self, name, option):
+        words = self.index[name].split()
+        return words[words.index(option) + 1] if option in words else ""
+
+    def test_threshold(self):
+        """Sweeps: thresholds, intervals, and the mean gap closed from 0 to 7 %."""
+        all_rows = rows_of("threshold")
+        for name in ("threshold-15", "threshold-18", "threshold-19", "threshold-20"):
+            got = table.table([f"{self.of}{name}.jsonl"], [f"{self.of}threshold-20.jsonl"])
+            policies = {r["policy"] for r in got}
+            wanted = [r for r in all_rows if r["wording"] == "story" and r["policy"] in policies]
+            self.assertEqual(len(got), len(wanted))
+            for a, b in zip(got, wanted):
+                self.same(a, b, [n for n in b if n not in ("wording", "free")])
+
+    def test_tasks(self):
+        for number, kind in enumerate(("notes", "sort", "sums", "where", "which"), 1):
+            got = table.table([f"{self.of}tasks-0{number}.jsonl"])
+            for a, b in zip(got, (r for r in rows_of("tasks") if r["kind"] == kind)):
+                a["router"] = b["router"] if a["router"].startswith("edge-") else a["router"] or a["policy"]
+                self.same(a, b, [n for n in b if n != "kind"])
+
+    def test_ways(self):
+        checked = 0
+        for number in range(1, 13):
+            name = f"ways-{number:02}.jsonl"
+            latency = self.option(name, "--latency")
+            for a in table.table([self.of + name], [self.of + "ways-01.jsonl"]):
+                wanted = [r for r in rows_of("ways") if (r["policy"], r["target"], r["latency_ms"])
+                          == (a["policy"], a["target"], latency)]
+                if len(wanted) == 1 and a["router"].startswith(("", "edge-")):
+                    self.same(a, wanted[0], ("questions", "routed", "accuracy", "accuracy_low",
+                                             "accuracy_high", "pgr", "calls_answer", "work"))
+                    checked += 1
+        self.assertGreater(checked, 20)
+
+    def test_network(self):
+        """Answers; times depend on the bytes that a server sends, and network.py has them."""
+        checked = 0
+        for name in sorted(self.index):
+            if not self.option(name, "--bandwidth"):
+                continue
+            key = [self.option(name, "--latency"), str(int(self.option(name, "--bandwidth")) // 125),
+                   self.option(name, "--loss"), self.option(name, "--ahead")]
+            wanted = next(r for r in rows_of("network") if not r["deadline_ms"] and
+                          [r[x] for x in ("latency_ms", "kbit_s", "loss", "ahead")] == key)
+            (got,) = table.table([self.of + name])
+            self.same(got, wanted, [n for n in got if n in wanted and not n.endswith("ms")])
+            checked += 1
+        self.assertEqual(checked, 34)
+
+    def test_paper(self):
+        got = table.table([self.of + "paper-01.jsonl"])
+        wanted = [r for r in rows_of("paper") if r["way"] == "at its thresholds"]
+        self.assertEqual(len(got), len(wanted))
+        for a, b in zip(got, wanted):
+            self.assertEqual(f"{float(a['threshold']):.4f}", b["threshold"])
+            self.assertEqual(f"{100 * int(a['cloud']) / int(a['tokens']):.2f}", b["routed"])
+
+    def test_packed_and_parts(self):
+        """A compressed journal, and parts of which two have the same answers, are the whole."""
+        path, packed = self.of + "tasks-01.jsonl", self.of + "packed.gz"
+        with open(path, "rb") as plain, gzip.open(packed, "wb") as out:
+            lines = plain.readlines()
+            out.writelines(lines[:900])
+        with open(self.of + "rest", "wb") as out:
+            out.writelines(lines[:1] + lines[800:])
+        whole, parts = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(whole):
+            answers.items([path])
+        with contextlib.redirect_stdout(parts):
+            answers.items([self.of + "rest", packed])
+        self.assertEqual(sorted(whole.getvalue().split("\n")), sorted(parts.getvalue().split("\n")))
+        self.assertEqual(table.table([path]), table.table([packed, self.of + "rest"]))
+        with open(self.of + "other", "wb") as out:
+            out.writelines(lines[:1] + [lines[1].replace(b'"tokens":', b'"tokens":1')])
+        with self.assertRaises(answers.Refused), contextlib.redirect_stdout(io.StringIO()):
+            answers.items([path, self.of + "other"])
+
+
+class Kept(unittest.TestCase):
+    def test_settings(self):
+        """The hash of settings and router in committed items is that of the journal beside them."""
+        checked = 0
+        for folder in sorted(os.listdir(os.path.join(RESULTS, "real"))):
+            here = os.path.join(RESULTS, "real", folder)
+            for name in sorted(os.listdir(here)) if os.path.isdir(here) else ():
+                items = os.path.join(here, name[:-6] + ".csv")
+                if not name.endswith(".jsonl") or not os.path.exists(items):
+                    continue
+                with open(os.path.join(here, name), encoding="utf-8") as text:
+                    journal = answers.Journal(json.loads(text.readline())["settings"])
+                hashes = {answers.sha256(f"{journal.digest} {digest}")[:16]
+                          for _, _, digest in journal.policies.values()}
+                with open(items, encoding="utf-8") as text:
+                    found = {line["settings"] for line in csv.DictReader(text)}
+                self.assertEqual(found, hashes, items)
+                checked += 1
+        self.assertGreater(checked, 20)
+
+    def test_trainings(self):
+        """Trainings that stand one by one in the settings are one policy, with the hash of all."""
+        one = {"trainings": 1, "router": "", "router_fingerprint": ""}
+        listed = [{**one, "policy": f"mlp=mix.safetensors.{k}", "router_sha256": str(k)} for k in (1, 2)]
+        alone = {**one, "policy": "mlp=mlp.1", "router_sha256": "c"}
+        found = answers.trainings({"policies": [*listed, alone]})
+        both = answers.sha256("1\0" + "2\0")
+        self.assertEqual(found, {"mlp=mix.safetensors.1": ("mlp=mix.safetensors", 1, both),
+                                 "mlp=mix.safetensors.2": ("mlp=mix.safetensors", 2, both),
+                                 "mlp=mlp.1": ("mlp=mlp.1", 0, "c")})
+
+    def test_numbers(self):
+        for value, text in ((0.0, "0.0"), (0.06, "0.06"), (1e-5, "1e-5"), (1e20, "1e20"),
+                            (0.00999999978, "0.00999999978"), (3, "3"), (True, "true")):
+            self.assertEqual(answers.dumped(value), text)
+        self.assertEqual(answers.dumped({"b": [1, None], "a": "é\n"}), '{"a":"é\\n","b":[1,null]}')
+
+
+if __name__ == "__main__":
+    unittest.main()
