@@ -96,8 +96,8 @@ claim '$1 == "0.5" && $2 == 0' without.csv
 claim '$1 == "1.0" && $2 > 0.99 && $3 == 4' dots.csv
 
 session 06 'TRAIN=100 QUESTIONS=20'
-claim '$2 == "max-prob" { m = $13 } $2 == "mlp" && $13 > m + 3' router.csv
-claim '$2 ~ /^combined/ { c = $13 } $2 ~ /^mlp/ { m = $13 } c && m >= c' rivals.csv
+claim '$1 == "max-prob" { m = $2 } $1 == "mlp" && $2 > m + 3' router.csv
+claim '$1 ~ /^combined/ { c = $2 } $1 ~ /^mlp/ { m = $2 } c && m >= c' rivals.csv
 grep -q '^slot  *64.7 % right ' $book/real.txt || fail "real: $(cat $book/real.txt)"
 
 session 07 'QUESTIONS=40 THRESHOLDS=0.2'
@@ -124,7 +124,7 @@ grep -q '"name":"rmsnorm_f32","state":"wrong","points":0,"of":1' $book/points.js
 session 10 "QUESTIONS=10 PORT=$((20000 + $$ % 12000))"
 claim '$1 == "mine" && !$2 { m = $3 } $1 == "project" && !$2 && $3 == m && !$4' dialect.csv
 fine=$(value 3 '$1 == "project" && !$2' dialect.csv)
-alone=$(value 13 '$2 == "never"' never.csv)
+alone=$(value 2 '$1 == "never"' never.csv)
 claim "\$1 == \"mine\" && /prompt-in-front/ && \$3 < $alone && !\$4" dialect.csv
 claim "\$1 == \"project\" && /prompt-in-front/ && \$3 == $fine && !\$4" dialect.csv
 [ "$(wc -l <$book/dialect.csv)" -eq 8 ] || fail "dialect.csv: $(cat $book/dialect.csv)"

@@ -7,23 +7,17 @@ import io
 import json
 import lzma
 import os
-import sys
 import tarfile
 import tempfile
 import unittest
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
-RESULTS = os.path.join(ROOT, "router/results")
-sys.path.insert(0, os.path.join(ROOT, "tools/lab/study"))
-try:
-    import numpy  # noqa: F401
-except ImportError:
-    print(f"SKIP: no numpy for {sys.executable}")
-    sys.exit(77)
+import lab
+import numpy
 import answers
 import table
 
-OLD = os.path.join(ROOT, "tests/tools/eval/journals-0.5.1.tar.xz")
+RESULTS = lab.RESULTS
+OLD = os.path.join(lab.ROOT, "tests/tools/eval/journals-0.5.1.tar.xz")
 
 
 def rows_of(name):
@@ -131,6 +125,35 @@ class Journals(unittest.TestCase):
             out.writelines(lines[:1] + [lines[1].replace(b'"tokens":', b'"tokens":1')])
         with self.assertRaises(answers.Refused), contextlib.redirect_stdout(io.StringIO()):
             answers.items([path, self.of + "other"])
+
+
+class ByHand(unittest.TestCase):
+    def mean(self, *points):
+        shares, pgrs = zip(*points)
+        return table.apgr7(numpy.array(shares)[:, None], numpy.array(pgrs)[:, None])[0]
+
+    def test_apgr7(self):
+        near = lambda got, want: self.assertAlmostEqual(got, want, 12)
+        near(self.mean((0.07, 1)), 0.5)  # a triangle
+        near(self.mean((0.07, 0.8), (0.035, 0.4)), 0.4)  # not sorted
+        near(self.mean((0.14, 1), (0.5, 1)), 0.25)  # cut at 0.5
+        near(self.mean((0.02, 0.5)), 0.03 / 0.07)  # the last one's goes on
+        near(self.mean((0, 0.6), (0, -0.2)), 0.6)  # equal shares are a step
+        near(self.mean((0.07, -1)), -0.5)
+
+    def test_trainings(self):
+        """Of two trainings one has all right and the other none: each draw has one of them."""
+        draws = table.Draws([i // 4 for i in range(64)])
+        two = numpy.repeat([[1.0], [0.0]], 64, axis=1)
+        low, high = table.interval(draws.sums(two) / draws.items)
+        self.assertEqual((low, high), (0, 1))
+        low, high = draws.accuracy(two, True)
+        self.assertTrue(low < 0.0946 and high > 0.9054)  # Wilson's of 1 of 2 questions
+        same = numpy.array([[i % 3 > 0 for i in range(64)]], dtype=float)
+        three = numpy.repeat(same, 3, axis=0)
+        self.assertTrue(numpy.allclose(draws.sums(three), draws.sums(same)))
+        for got, want in zip(draws.accuracy(three, True), draws.accuracy(same, True)):
+            self.assertAlmostEqual(got, want, 12)
 
 
 class Kept(unittest.TestCase):

@@ -120,11 +120,3 @@ start_cloud
 expect 0 $ask --cloud-tokens 4 --cloud-url "$url" --answers "$dir/more"
 [ "$(field memo)" -gt 0 ] && [ "$(wc -l <"$dir/more")" -eq "$(field cloud)" ] || fail "further tokens"
 stop_cloud
-
-# mizzle eval, with three policies on the same prefixes, but for times and where answers are from.
-results() { sed 's/"memo".*//' "$dir/out"; }
-compared="eval --questions 5 --policy never,mlp,always --json -q"
-anew
-alike results $compared --answers "$dir/eval"
-alike results $compared --answers "$dir/eval" --offline
-expect 0 run --question 3 --policy always --json --answers "$dir/eval" --offline -n 3

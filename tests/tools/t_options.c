@@ -133,7 +133,6 @@ static void test_refused(void)
 static void test_zero(void)
 {
     REFUSED_BY(run, "--max-routed: expected a number above 0, found 0", "--max-routed", "0");
-    REFUSED_BY(eval, "--max-routed: expected a number above 0, found 0", "--max-routed", "0");
     REFUSED_BY(run, "--cloud-timeout: expected a whole", "--cloud-timeout", "0");
     REFUSED_BY(cloud, "--parallel: expected a whole number of at least 1", "--parallel", "0");
     REFUSED_BY(cloud, "--max-queue: expected a whole number of at least 1", "--max-queue", "0");
@@ -146,8 +145,8 @@ static void test_zero(void)
  * it is all but the same. */
 static void test_elsewhere(void)
 {
-    REFUSED_BY(run, "--merge (an option of eval); see", "--merge", "x");
-    REFUSED_BY(run, "--merge=x (an option of eval); see", "--merge=x");
+    REFUSED_BY(run, "--calibration (an option of eval); see", "--calibration", "x");
+    REFUSED_BY(run, "--calibration=x (an option of eval); see", "--calibration=x");
     REFUSED_BY(info, "--threads (an option of run, convert and others); see", "--threads", "2");
     REFUSED_BY(eval, "--question (an option of run and explain; did you mean --questions?); see",
                "--question", "2");

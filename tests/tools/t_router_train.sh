@@ -105,9 +105,9 @@ if "${PYTHON:-/usr/bin/python3}" -c 'import numpy' 2>/dev/null; then
     sed -n '/^```python/,/^```$/p' router/learn/README.md | sed '1d;$d' >"$dir/own.py"
     "${PYTHON:-/usr/bin/python3}" "$dir/own.py" "$dir/s" "$dir/own.safetensors" || fail "own.py"
     has "$dir/own.safetensors" 'model Mizzle milli edge-0.5'
-    ends 0 eval -q --questions 40 --policy never,"mlp=$dir/own.safetensors" --target-routed 0.1 -o "$dir/own.csv"
-    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } { right[NR] = $at["accuracy"] }
-        END { exit !(right[3] > right[2] + 0.2) }' "$dir/own.csv" || fail "own router: $(cat "$dir/own.csv")"
+    ends 0 eval -q --questions 40 --policy never,"mlp=$dir/own.safetensors" --target-routed 0.1 --json
+    sed 's/.*"accuracy":\([0-9.]*\).*/\1/' "$dir/out" | awk '{ right[NR] = $1 } END { exit !(right[2] > right[1] + 0.2) }' ||
+        fail "own router: $(cat "$dir/out")"
     # Two members, of one output and of two, written by numpy (the scores: tests/router/t_members.c).
     for outs in 1 2; do
         "${PYTHON:-/usr/bin/python3}" - "$outs" "$dir" <<'END' || fail "members in numpy"

@@ -15,15 +15,16 @@
 #include "tools/cli/shared_options.h"
 #include "tools/cli/setup.h"
 #include "tools/serve/listen.h"
-#include "tools/lab/eval/routed.h"
 #include "tools/lab/stand_in/stand_in.h"
 #include "weights/find.h"
 #include "weights/weights.h"
 
-enum { ROUNDS = 5, NAME = 128 };
+enum { ROUNDS = 5, NAME = 128, MAX_LATENCY_MS = 600000 };
 
 static const char *check_url;
-static size_t context, slots, queue;
+static size_t context, slots, queue, latency; /* ms of a round trip */
+static const char *bandwidth; /* "N" or "UP,DOWN", bytes per second; NULL: no limit */
+static float loss;            /* share of the packets */
 static uint64_t seed;
 static struct option_list fault_list;
 
@@ -48,6 +49,20 @@ static const struct option_group server_opts = {
     },
 };
 
+static const struct option_group network_opts = {
+    "Simulated network",
+    (const struct option[]){
+        { "--latency", NULL, OPTION_SIZE, &latency, "MS",
+          "Delay each answer by a round trip of MS milliseconds (default: 0)" },
+        { "--bandwidth", NULL, OPTION_STR, &bandwidth, "N[,N]",
+          "Limit each connection to N bytes per second, or to UP,DOWN; 0: no limit (default: 0)" },
+        { "--loss", NULL, OPTION_FLOAT, &loss, "RATE",
+          "Lose this share of the packets; each loss costs a retransmission timeout of 200 ms "
+          "plus the latency, doubled if the packet is lost again (default: 0)" },
+        OPTION_END,
+    },
+};
+
 static const struct option_group fault_opts = {
     "Faults",
     (const struct option[]){
@@ -60,7 +75,7 @@ static const struct option_group fault_opts = {
 };
 
 static const struct option_group *const groups[] = {
-    &listen_option_rows,     &server_opts, &network_option_rows, &fault_opts, &engine_option_rows,
+    &listen_option_rows,     &server_opts, &network_opts, &fault_opts, &engine_option_rows,
     &cloud_call_option_rows, NULL
 };
 
@@ -211,6 +226,32 @@ static const char *cloud_client_option(void)
                                   : NULL;
 }
 
+/* Parse --bandwidth: "1000", or "1000,2000" for up and down. */
+static int cmd_cloud_bandwidth(struct stand_in_net *net, const char *text, struct err *err)
+{
+    char up[13] = "", down[13] = "";
+    int one = 0, both = 0;
+    sscanf(text, "%12[0-9]%n,%12[0-9]%n", up, &one, down, &both);
+    if (!one || text[both ? both : one])
+        return err_set(err, ERR_ARG, "--bandwidth: expected N or UP,DOWN, found %s", text);
+    net->up = strtoull(up, NULL, 10);
+    net->down = strtoull(both ? down : up, NULL, 10);
+    return OK;
+}
+
+/* Read the options of the network. */
+static int cmd_cloud_network(struct stand_in_net *net, struct err *err)
+{
+    if (latency > MAX_LATENCY_MS)
+        return err_set(err, ERR_ARG, "--latency: expected 0 to %d, found %zu", MAX_LATENCY_MS,
+                       latency);
+    if (!(loss >= 0 && loss < 1))
+        return err_set(err, ERR_ARG, "--loss: expected 0 or more, below 1, found %g", (double)loss);
+    net->latency_ms = (unsigned)latency;
+    net->loss = (double)loss;
+    return bandwidth ? cmd_cloud_bandwidth(net, bandwidth, err) : OK;
+}
+
 /* Check ranges and combinations of the options, and parse those that have a form of their own. */
 static int cmd_cloud_read_options(struct stand_in_options *o, struct err *err)
 {
@@ -223,7 +264,7 @@ static int cmd_cloud_read_options(struct stand_in_options *o, struct err *err)
         return err_set(err, ERR_ARG,
                        "--cloud-api: expected openai, sglang, llamacpp or auto, found %s",
                        shared_options.cloud_api);
-    int rc = routed_network(&o->net, err);
+    int rc = cmd_cloud_network(&o->net, err);
     for (size_t i = 0; i < fault_list.n && rc == OK; i++)
         rc = stand_in_fault_add(&o->faults, fault_list.at[i], err);
     return rc;

@@ -1,21 +1,18 @@
 /* cmd_eval.c - `mizzle eval`: measure how good the answers are and what they cost. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
+#include "router/policy_kind.h"
 #include "tools/command.h"
 #include "tools/lab/eval/eval.h"
-#include "tools/lab/eval/eval_clock.h"
 #include "tools/lab/tasks/extract.h"
 #include "tools/lab/tasks/task_options.h"
 #include "tools/cli/setup.h"
-#include "tools/lab/eval/routed.h"
 
 static const char *first;
-static bool merges;
-static struct eval_options options = { .repeats = 1, .share = NAN };
+static struct eval_options options;
 
 static const struct option_group question_opts = {
     "Questions",
@@ -39,22 +36,13 @@ static const struct option_group share_opts = {
     "Share of routed tokens",
     (const struct option[]){
         { "--target-routed", NULL, OPTION_STR, &options.target, "X",
-          "Route this share of the tokens, 0 to 1, under every policy, or measure at N shares: "
-          "LOW:HIGH:N. Thresholds are found on other questions, with edge and cloud running "
-          "together (default: routers use their own thresholds)" },
-        { "--share", NULL, OPTION_FLOAT, &options.share, "X",
-          "Route this share under policies that have no threshold (default: the share that the "
-          "first policy with a threshold routed)" },
+          "Route this share of the tokens, 0 to 1, under every policy. Thresholds are found on "
+          "other questions, with edge and cloud running together (default: routers use their own "
+          "thresholds, and policies without one take the share that the first policy with one "
+          "routed)" },
         { "--against", NULL, OPTION_STR, &options.against, "POLICY",
-          "Compare all others with this one of the policies, question by question: accuracy at the "
-          "same target or threshold of the paper; the same at the share that the other has in "
-          "fact routed, on the line between the nearest shares of this one (never and always are "
-          "its ends); and the mean PGR of sweeps from 0 to 7 % (default: none)" },
-        { "--repeats", NULL, OPTION_SIZE, &options.repeats, "N",
-          "Read N trainings of each router that --policy names, FILE.1 to FILE.N, as router train "
-          "--repeats writes them; each answers all questions. A row has the mean, and its "
-          "intervals "
-          "say what other questions and other trainings would have changed (default: 1, FILE)" },
+          "Compare all others with this one of the policies, question by question, at the same "
+          "target or threshold of the paper (default: none)" },
         { "--calibration", NULL, OPTION_STR, &options.calibrate, "FILE",
           "Find thresholds on the items of this file (default: on a fifth of the items of --data, "
           "which is then not asked)" },
@@ -72,18 +60,9 @@ static const struct option_group output_opts = {
           "share or a threshold is given (default: a table with accuracies)" },
         { "--jsonl", NULL, OPTION_STR, &options.jsonl, "FILE",
           "Append every answer to FILE as a line of JSON. If it has answers of an interrupted run "
-          "with the same settings, these are not asked again (default: none)" },
-        { "--items", NULL, OPTION_STR, &options.items, "FILE",
-          "Write each answer, without its text, to FILE as comma-separated values; the models are "
-          "then asked alone only if --policy names never and always, and keep what they have read "
-          "for the next policy, so that times say nothing. tools/lab/study/figures.py makes "
-          "figures "
-          "of such files (default: none)" },
-        { "--merge", NULL, OPTION_FLAG, &merges, NULL,
-          "Ask nothing: put the parts of a run together, finished journals of all its questions, "
-          "which are named after the options, and print the results of the whole" },
-        { "--output", "-o", OPTION_STR, &options.csv, "FILE",
-          "Write the results as comma-separated values, for plot (default: none)" },
+          "with the same settings, these are not asked again. The models keep what they have read "
+          "for the next policy, so only the first one's times mean anything. tools/lab/study reads "
+          "such files (default: none)" },
         OPTION_ROW_QUIET(&options.quiet),
         OPTION_END,
     },
@@ -98,21 +77,65 @@ static const struct option_brief brief[] = {
     { "--policy", "Policies to compare: never,mlp,entropy,always" },
     { "--threshold", "Route tokens that score below T (the router's)" },
     { "--target-routed", "Find thresholds that route this share of tokens" },
-    { "--repeats", "Repeat policies with N trainings of their router" },
     { "--against", "Give intervals of the difference to this policy" },
     OPTION_BRIEF_MODELS,
     { "--jsonl", "Keep each answer here; the same line continues" },
-    { "--output", "Write the table to this file" },
     { NULL, NULL },
 };
 
-static const struct option_group *const groups[] = { &task_option_rows,  &question_opts,
-                                                     &share_opts,        &output_opts,
-                                                     &eval_clock_rows,   &network_option_rows,
-                                                     ROUTED_OPTION_ROWS, NULL };
+/* Of the options that other commands share, those that change what is measured here. */
+static const struct option_group pair_opts = {
+    "Models and routing",
+    (const struct option[]){
+        { "--policy", NULL, OPTION_STR, &shared_options.policy, "LIST",
+          "Decide by each of these policies, separated by commas. " POLICY_HELPS "0 is the first "
+          "token of an answer. mlp=FILE names a router; a place ends the list (default: mlp with a "
+          "router beside the model, else never)" },
+        { "--threshold", NULL, OPTION_REAL, &shared_options.threshold, "T",
+          "Route tokens with a score below T, 0 to 1, to the cloud (default: the router's own, "
+          "else 0.5)" },
+        { "--ahead", NULL, OPTION_SIZE, &shared_options.ahead, "W",
+          "1: continue after the small model's tentative token while the cloud is asked; 0: wait "
+          "for each answer. The text is the same (default: 1)" },
+        { "--cloud-url", NULL, OPTION_STR, &shared_options.cloud_url, "URL",
+          "Ask the large model at this server (default: MIZZLE_CLOUD_URL; without it, the file of "
+          "--cloud-model or the demo pair's large model answers in this process)" },
+        { "--cloud-model", NULL, OPTION_STR, &shared_options.cloud_model, "NAME",
+          "Request this model of the server; without a URL, load it, named as for --model" },
+        { "--cloud", NULL, OPTION_STR, &options.cloud, "MODE",
+          "required ends the run with status 4 where a call fails, auto keeps the small model's "
+          "token, which is counted, but not in a journal (default: required)" },
+        { "--cloud-api", NULL, OPTION_STR, &shared_options.cloud_api, "NAME",
+          "Speak openai, sglang or llamacpp; auto asks the server (default: auto)" },
+        { "--lose", NULL, OPTION_FLOAT, &options.lose, "RATE",
+          "Let this share of the calls fail, drawn from the seed and the text so far: the token is "
+          "the small model's then (default: 0)" },
+        { "--think", NULL, OPTION_STR, &shared_options.engine.think, "MODE",
+          "Let the model think before its answers, on or off, where its template has that choice; "
+          "auto leaves it to the template (default: auto)" },
+        OPTION_END,
+    },
+};
+
+static const struct option_group machine_opts = {
+    "Machine",
+    (const struct option[]){
+        { "--model", "-m", OPTION_STR, &shared_options.engine.model, "NAME",
+          "Load PATH, ORG/NAME or NAME:TYPE, as `mizzle run` does (default: the demo pair)" },
+        OPTION_ROW_THREADS,
+        { "--kv", NULL, OPTION_STR, &shared_options.engine.kv, "TYPE",
+          "Keep keys and values, those of a large model in this process, too, in f32, f16 or q8 "
+          "(default: f32 for models whose weights are f32, else f16)" },
+        OPTION_END,
+    },
+};
+
+static const struct option_group *const groups[] = {
+    &task_option_rows, &question_opts, &share_opts, &output_opts, &pair_opts, &machine_opts, NULL
+};
 
 /* What runs. */
-enum { ANSWERS = 1, PPL = 2, EXTRACT = 4, MERGE = 8 };
+enum { ANSWERS = 1, PPL = 2, EXTRACT = 4 };
 
 /* True if what runs reads the option. */
 static bool eval_reads(unsigned runs, const char *name)
@@ -121,10 +144,9 @@ static bool eval_reads(unsigned runs, const char *name)
         unsigned reads;
         const char *names;
     } rows[] = {
-        { PPL | EXTRACT | MERGE, "--json, --quiet" },
-        { PPL, "--task, --data, --model, --threads, --isa, --kv, --context, --questions, --seed" },
+        { PPL | EXTRACT, "--json, --quiet" },
+        { PPL, "--task, --data, --model, --threads, --kv, --context, --questions, --seed" },
         { EXTRACT, "--task, --data" },
-        { MERGE, "--merge, --against, --repeats, --as-paper, --items, --output" },
     };
     if (runs == ANSWERS)
         return strcmp(name, "--context") != 0;
@@ -164,15 +186,12 @@ static int eval_task(struct err *err)
     for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
         if (!strcmp(name, asked[i]))
             runs = ANSWERS;
-    if (merges)
-        runs = MERGE;
     if (!runs)
         return err_set(err, ERR_ARG,
                        "--task: expected milli, csqa, arc, gsm8k, ppl or extract, found %s", name);
     const char *unread = eval_unread(runs);
     if (unread)
-        return err_set(err, ERR_ARG, "%s: expected without %s%s", unread,
-                       runs == MERGE ? "--merge" : "--task ", runs == MERGE ? "" : name);
+        return err_set(err, ERR_ARG, "%s: expected without --task %s", unread, name);
     if (runs == EXTRACT && !options.task.data)
         return err_set(err, ERR_ARG, "--task extract: expected --data FILE");
     return runs == PPL       ? eval_ppl(&options, err)
@@ -182,19 +201,12 @@ static int eval_task(struct err *err)
 
 static int cmd_eval_main(int n, char **args, struct err *err)
 {
-    int rc;
-    options.required = !options_given("--cloud");
+    (void)n;
+    (void)args;
     setup_catch_interrupts();
     options.policies = shared_options.policy;
     options.task = shared_task;
-    options.parts = (const char *const *)args;
-    options.nparts = merges ? (size_t)n : 0;
-    if (n && !merges)
-        rc = err_set(err, ERR_ARG, "unexpected argument %s", args[0]);
-    else if (merges && !n)
-        rc = err_set(err, ERR_ARG, "--merge: expected journals after the options, found none");
-    else
-        rc = eval_first(err);
+    int rc = eval_first(err);
     if (rc == OK)
         rc = eval_task(err);
     if (rc == ERR_STOP && options.jsonl)
@@ -205,44 +217,36 @@ static int cmd_eval_main(int n, char **args, struct err *err)
 const struct command cmd_eval = {
     .name = "eval",
     .summary = "measure accuracy and share of routed tokens, or perplexity",
-    .args = "[PART...]",
     .description =
         "A task is asked end to end: the small model writes, the policy decides, and the cloud is "
         "asked. Without -m and a URL, eval asks the demo world's test questions of the demo pair, "
         "whose large model answers in this process. It prints the accuracy with its 95 % interval "
         "(Wilson's; questions of a file that have one subject, or the same \"group\", count as "
-        "fewer), the share of generated tokens that came from the cloud, the ids that the cloud "
-        "computed per id of prompt and answer (work), and times. --policy never measures the small "
-        "model alone, always the cloud alone; several policies, separated by commas, run one after "
-        "the other on the same questions. mlp=FILE and context=FILE name a router. "
+        "fewer), the share of generated tokens that came from the cloud, calls, the ids that the "
+        "cloud computed per id of prompt and answer (work), and times. --policy never measures the "
+        "small model alone, always the cloud alone; several policies, separated by commas, run one "
+        "after the other on the same questions. mlp=FILE and context=FILE name a router. "
         "query lets the score of the first token decide for the whole answer. position routes a "
         "place that is named beforehand, and has no threshold. slot=TEXT leaves the small model "
         "out: TEXT and one token of the cloud after it are the answer.\n\n"
         "Accuracy goes by the answer that a reader would take from the text. For csqa, arc and "
-        "gsm8k lines below the table give the accuracy by CITER's own rule, which its published "
-        "scores use, and how many answers have none (no_answer) or were cut at -n (truncated).\n\n"
+        "gsm8k a column has the accuracy by CITER's own rule, which its published scores use.\n\n"
         "PGR, the performance gap recovered, is (routed - small) / (large - small), in accuracy. "
-        "It needs never and always; for a large model of this process, eval runs them itself.\n\n"
-        "A last line, one for each policy with its own threshold, tells a sign of failure: the "
-        "small model had guessed most tokens of a cloud that writes over 7 % of them (threshold "
-        "too high; with --ahead 0 this is not known), the cloud wrote over 30 % of the tokens "
-        "(small model too weak), "
-        "or most of the time went by waiting, at less than 10 tokens a second (cloud slow).\n\n"
+        "It needs never and always among the policies. tools/lab/study has sweeps, trainings of "
+        "one router, equal shares, parts of a run, networks and pictures, from journals.\n\n"
         "ppl measures the perplexity of a text, in windows of -c tokens that overlap by half; each "
         "token is scored once. Without --data, the text is the answers to the test questions.\n\n"
         "extract asks nothing and needs no model: it finds the final answers in lines of JSON with "
         "a text and, unless the answer is a number, labels and choices, by CITER's own rule, and "
         "as a reader takes it.\n\n"
         "  mizzle eval --questions 200 --policy never,mlp,random,always\n"
-        "  mizzle eval --policy never,mlp,always --target-routed 0:0.07:8 -o sweep.csv\n"
-        "  mizzle eval --as-paper --clock virtual --edge-ms 280 --latency 170\n"
+        "  mizzle eval --policy never,mlp,always --target-routed 0.05 --jsonl answers.jsonl\n"
+        "  mizzle eval --as-paper --ahead 0\n"
         "  mizzle eval --task csqa --data test.jsonl -m edge.gguf --target-routed 0.05\n"
         "  mizzle eval --task ppl -m model.gguf --data text.txt --json\n"
         "  mizzle eval --task extract --data answers.jsonl --json\n"
-        "  mizzle eval --questions 200 --first 100:100 --jsonl part-100\n"
-        "  mizzle eval --merge -o whole.csv part-0 part-100",
+        "  mizzle eval --questions 200 --first 100:100 --jsonl part-100",
     .brief = brief,
     .groups = groups,
     .run = cmd_eval_main,
-    .most = COMMAND_ANY,
 };

@@ -53,6 +53,7 @@ case $repeats in [1-9] | [1-5][0-9] | 6[0-4]) ;; *) refuse "--repeats: expected 
 first='' last='' single=1 several=''
 [ "$repeats" -eq 1 ] || first=.1 last=.$repeats single='' several="--repeats $repeats"
 case $2$3$4$train in *[!A-Za-z0-9_./:@%~+-]*) refuse "expected commas in EDGE alone, and no blanks, found $2 $3 $4 $train" ;; esac
+numpy || refuse "no numpy for $python: sh tools/setup.sh lab"
 [ -x "$mizzle" ] || refuse "no program $mizzle: make it first"
 case $1 in ,* | *, | *,,*) refuse "EDGE: expected names between commas, found $1" ;; esac
 [ -n "${4%/}" ] || refuse "OUT: expected a folder of its own, found $4"
@@ -139,7 +140,6 @@ run() { # ARGS...: run the program so that a signal ends it at once, in order
 
 constants() { (results=$root/router/results && constant "$1"); } # NAME: a figure of the paper's devices
 edge_ms=$(constants paper_edge_ms) latency=$(constants paper_latency_ms) cloud_ms=$(constants paper_cloud_ms)
-clock="--clock virtual --edge-ms $edge_ms --latency $latency --cloud-ms $cloud_ms"
 . "$root/tools/lab/paper/report.sh"
 
 keep() { # NAME COLUMNS: keep these columns of a table of eval
@@ -185,11 +185,11 @@ train() { # FOLDER HEAD...
 
 paper_table() { # the columns of Table 1, each call awaited as there
     # shellcheck disable=SC2086
-    run eval -q -m "$edge" $by "$large" $task $ask $clock --ahead 0 --as-paper --policy mlp --router "$out/1/mlp$first" \
-        --jsonl "$out/table.jsonl" -o "$out/thresholds.new" >"$out/table.txt" || return
-    { echo threshold,routed,edge_s,ttft_s,tbt_s,cloud_s,overall_s &&
-        awk -v OFS=, '$1 == "mlp" { print $2, $3, $4, $5, $6, $7, $8 }' "$out/table.txt"; } >"$out/table.csv"
-    keep thresholds threshold,routed,accuracy,accuracy_low,accuracy_high
+    run eval -q -m "$edge" $by "$large" $task $ask --ahead 0 --as-paper --policy "mlp=$out/1/mlp$first" \
+        --jsonl "$out/table.jsonl" >/dev/null &&
+        with_numpy paper.py "$edge_ms" $((latency + cloud_ms)) "$out/table.jsonl" >"$out/table.csv" &&
+        with_numpy table.py "$out/table.jsonl" >"$out/thresholds.new" &&
+        keep thresholds threshold,routed,accuracy,accuracy_low,accuracy_high
 }
 
 figures=policy,router,target,routed,accuracy,accuracy_low,accuracy_high,relative_gain,relative_gain_low,relative_gain_high,pgr,pgr_low,pgr_high
@@ -197,17 +197,22 @@ ways() {
     query=''
     [ ! -e "$out/1/query$last" ] || query=query=$out/1/query,
     # shellcheck disable=SC2086
-    run eval -q -m "$edge" $by "$large" $task $ask $aside --target-routed 0.02:0.1:3 --router "$out/1/mlp$first" --against "mlp${several:+=mlp}" $several \
-        --policy "never,always,mlp${several:+=$out/1/mlp},mlp=$out/1/mix,combined=$out/1/combined,context=$out/1/context,${query}entropy,random" \
-        --jsonl "$out/ways.jsonl" -o "$out/ways.new" >/dev/null &&
+    ends=never,always,
+    for share in 0.02 0.06 0.1; do
+        run eval -q -m "$edge" $by "$large" $task $ask $aside --target-routed $share \
+            --policy "$(trainings_of "$repeats" "${ends}mlp=$out/1/mlp,mlp=$out/1/mix,combined=$out/1/combined,context=$out/1/context,${query}entropy,random")" \
+            --jsonl "$out/ways-$share.jsonl" >/dev/null || return
+        ends=''
+    done
+    with_numpy table.py --against mlp=mlp "$out/ways-0.02.jsonl" "$out/ways-0.06.jsonl" "$out/ways-0.1.jsonl" >"$out/ways.new" &&
         keep ways $figures,equal_share,equal_share_low,equal_share_high,calls_answer,cloud_answer,edge_answer,work
 }
 
 size() { # EDGE NUMBER
     # shellcheck disable=SC2086
-    run eval -q -m "$1" $by "$large" $task $ask $aside --target-routed 0.06 --router "$out/$2/mlp$first" $several \
-        --policy "never,always,mlp${several:+=$out/$2/mlp}" --jsonl "$out/$2/size.jsonl" -o "$out/$2/size.new" >/dev/null &&
-        keep "$2/size" $figures
+    run eval -q -m "$1" $by "$large" $task $ask $aside --target-routed 0.06 --jsonl "$out/$2/size.jsonl" \
+        --policy "$(trainings_of "$repeats" "never,always,mlp=$out/$2/mlp")" >/dev/null &&
+        with_numpy table.py "$out/$2/size.jsonl" >"$out/$2/size.new" && keep "$2/size" $figures
 }
 
 speed() { # tokens per second: the median of six samples, the lowest and the highest

@@ -7,10 +7,21 @@ mizzle() { "${mizzle:?}" "$@"; }
 python=${PYTHON:-/usr/bin/python3}
 numpy() { "$python" -c 'import numpy' 2>/dev/null; } # true if it is there
 
-# Compute figures from answers that `mizzle eval --items` has kept; without numpy, leave the job out.
-study() {
-    numpy || { echo "no numpy for $python" >&2 && exit 77; }
-    OPENBLAS_NUM_THREADS=1 "$python" -B tools/lab/study/figures.py "$@"
+# Run a program of tools/lab/study; without numpy, leave the job out.
+with_numpy() { # NAME.py ARGS...
+    numpy || { echo "no numpy for $python (sh tools/setup.sh lab)" >&2 && exit 77; }
+    study_program=$1
+    shift
+    OPENBLAS_NUM_THREADS=1 "$python" -B "${root:-.}/tools/lab/study/$study_program" "$@"
+}
+study() { with_numpy figures.py "$@"; } # compute figures from kept answers
+items_of() { "$python" -B tools/lab/study/answers.py items "$@"; } # JOURNAL...: print lines of items
+
+# Print a list of policies in which each with a router of its own has it N times, FILE.1 to FILE.N.
+trainings_of() { # N POLICY,POLICY,...
+    echo "$2" | tr , '\n' | awk -v n="$1" '
+        /^(mlp|combined|context|query)=/ && n > 1 { for (i = 1; i <= n; i++) print $0 "." i; next }
+        { print }' | paste -s -d , -
 }
 
 # Answers are kept in FILE, or compressed in FILE.gz: whether they are there, and print them.
@@ -50,28 +61,68 @@ tabulate() { # COL,COL,... COMMAND...
     mizzle "$@" >"${here:?}/table.csv" && columns "$tabulate_columns" <"$here/table.csv"
 }
 
-# Options for every command that asks the stand-in: on a busy machine a call may take long, and a
-# token that falls back to the edge would be another row. With the virtual clock, real calls have
-# time enough, and --cloud-timeout is the deadline by that clock. Keys and values are in f32, as they
-# were for the rows that are there.
+# Options for every command that collects or calibrates: on a busy machine a call may take long, and a
+# token that falls back to the edge would be another row. Keys and values are in f32, as they were for
+# the rows that are there.
 patient="--cloud required --cloud-timeout 600000 --kv f32"
-patient_virtual="--cloud required --kv f32"
 
-# Run `mizzle eval` in one thread and print these columns of its results, as `columns` does. A
-# policy without a router has its own name in column `router`. The options given win over $patient.
+# Run `mizzle eval` in one thread and print these columns of its results (tools/lab/study/table.py).
+# --target-routed LOW:HIGH:N asks at N shares, --repeats N with FILE.1 to FILE.N of each router that
+# is named. Where columns compare with never and always, these are asked, too, unless a URL is given.
+# Answers are in $here/answers.1, .2, ... A policy without a router has its own name in column `router`.
 evaluate() { # COL,COL,... OPTIONS...
-    evaluate_columns=$1
+    evaluate_columns=$1 evaluate_share='' evaluate_against='' evaluate_repeats=1 evaluate_policy='' evaluate_ends=''
     shift
-    # shellcheck disable=SC2086
-    mizzle eval -q -t 1 --parallel 1 $patient "$@" -o "${here:?}/eval.csv" >/dev/null &&
+    case ,$evaluate_columns, in *gain* | *pgr*) evaluate_ends=${here:?}/ends ;; esac
+    evaluate_left=$#
+    while [ "$evaluate_left" -gt 0 ]; do
+        case $1 in
+        --target-routed | --against | --repeats | --policy)
+            case $1 in
+            --target-routed) evaluate_share=$2 ;;
+            --against) evaluate_against=$2 ;;
+            --repeats) evaluate_repeats=$2 ;;
+            --policy) evaluate_policy=$2 ;;
+            esac
+            shift
+            evaluate_left=$((evaluate_left - 1))
+            ;;
+        *) set -- "$@" "$1" ;;
+        esac
+        case $1 in --cloud-url) evaluate_ends='' ;; esac
+        shift
+        evaluate_left=$((evaluate_left - 1))
+    done
+    evaluate_policy=$(trainings_of "$evaluate_repeats" "$evaluate_policy")
+    numpy || { echo "no numpy for $python (sh tools/setup.sh lab)" >&2 && exit 77; }
+    rm -f "${here:?}"/answers.* "$here/ends"
+    [ -z "$evaluate_ends" ] || evaluate_ask "$here/ends" --policy never,always "$@" || return
+    evaluate_number=0
+    for share in $(echo "${evaluate_share:-none}" | awk -F: '
+        NF < 3 { print; exit } { for (i = 0; i < $3; i++) printf "%.7g\n", $1 + ($2 - $1) * i / ($3 - 1) }'); do
+        evaluate_number=$((evaluate_number + 1))
+        [ "$share" != none ] || share=
+        evaluate_ask "$here/answers.$evaluate_number" --policy "$evaluate_policy" ${share:+--target-routed "$share"} "$@" || return
+    done
+    set --
+    while [ "$evaluate_number" -gt 0 ]; do
+        set -- "$here/answers.$evaluate_number" "$@"
+        evaluate_number=$((evaluate_number - 1))
+    done
+    with_numpy table.py ${evaluate_ends:+--ends "$evaluate_ends"} ${evaluate_against:+--against "$evaluate_against"} "$@" >"$here/eval.csv" &&
         awk -F, -v OFS=, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
             NR > 1 && ($at["router"] == "" || $at["router"] ~ /^edge-.*[.]safetensors$/) { $at["router"] = $at["policy"] } { print }' \
             "$here/eval.csv" >"$here/named.csv" &&
         columns "$evaluate_columns" <"$here/named.csv"
 }
 
-# Serve the large model at $url until the job ends. `evaluate --cloud-url $url` then asks with the
-# given policies alone, and not also with each model for comparison.
+evaluate_ask() { # JOURNAL OPTIONS...
+    evaluate_journal=$1
+    shift
+    mizzle eval -q -t 1 --parallel 1 --kv f32 --jsonl "$evaluate_journal" "$@" >/dev/null
+}
+
+# Serve the large model at $url until the job ends.
 serve() {
     "${mizzle:?}" cloud --port 0 -t 1 2>"$here/cloud" &
     serve_process=$!
@@ -184,7 +235,7 @@ means() {
 plot() { # NAME.svg OPTIONS...
     plot_to=${plots:?}/$1
     shift
-    "$python" -B tools/lab/study/plots.py "$@" -o "$plot_to" - || fails
+    "$python" -B "${root:-.}/tools/lab/study/plots.py" "$@" -o "$plot_to" - || fails
 }
 
 # Print the date, and the name of the processor without commas, for measured rows.

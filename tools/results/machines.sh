@@ -2,13 +2,12 @@
 # machines - the same answers with every kernel set, and how long they take on a machine with it.
 #
 # `answers` is a hash of texts and traces of all questions asked with this set, `first` of the first
-# 24 of them, which are all that an emulated processor is asked. Times are those of the virtual
-# clock with the steps of constants.csv, for 100 questions: ms with the network that is the base of
-# network.sh, ms_alone without a cloud.
+# 24 of them, which are all that an emulated processor is asked. Times are computed (network.py) with
+# the steps of constants.csv, for 100 questions: ms with a round trip of 100 ms, 10 Mbit/s and 1 % of
+# the packets lost, ms_alone without a cloud.
 questions=${QUESTIONS:-100}
 few=24
 [ "$questions" -gt $few ] || few=$questions
-patient=$patient_virtual
 HEADER=set,t_ms,t_from,prefill_ms,questions,answers,first,ms_alone,ms
 
 machines_hash() { # N: of the first N answers, which must be there
@@ -19,26 +18,34 @@ machines_hash() { # N: of the first N answers, which must be there
     sha256sum <"$here/hashed" | cut -c1-16
 }
 
-machines_ask() { # SET QUESTIONS COLUMNS OPTIONS...: ask, and keep the answers
-    machines_of=$1 machines_questions=$2 machines_columns=$3
-    shift 3
-    evaluate "$machines_columns" --questions "$machines_questions" --clock virtual \
-        --edge-ms "$(constant "t_$machines_of"),$(constant "prefill_$machines_of")" "$@"
+machines_ask() { # QUESTIONS OPTIONS...: ask, and keep the answers
+    machines_questions=$1
+    shift
+    rm -f "$here/answers"
+    evaluate_ask "$here/answers" --questions "$machines_questions" "$@"
 }
 
-machines_cloud() { # SET QUESTIONS COLUMNS OPTIONS...
-    machines_ask "$@" --policy mlp --cloud-ms "$(constant cloud_ms)" --latency 100 \
-        --bandwidth 1250000 --loss 0.01 --ahead 1 --cloud-url "$url"
+machines_ms() { # SET OPTIONS...: print the time of an answer on a machine with it (network.py)
+    machines_of=$1
+    shift
+    with_numpy network.py --edge-ms "$(constant "t_$machines_of")" --prefill-ms "$(constant "prefill_$machines_of")" \
+        "$@" "$here/answers" | columns ms
 }
 
-machines_row() { # SET QUESTIONS MS: after the answers, QUESTIONS of them
-    unset MIZZLE_ISA
-    ms_alone=$(machines_ask "$1" "$questions" ms --policy never --cloud off)
-    from=$(value constants source "name=t_$1")
+machines_cloud() { # SET QUESTIONS: ask the server at $url
+    machines_ask "$2" --policy mlp --cloud-url "$url"
+}
+
+machines_row() { # SET QUESTIONS: of the first QUESTIONS answers, which are kept, times of all
     answers=$(machines_hash "$2")
     first=$(machines_hash "$few")
-    steps="$(constant "t_$1"),${from%%:*},$(constant "prefill_$1")"
-    echo "$1,$steps,$2,$answers,$first,$ms_alone,$3"
+    [ "$2" -eq "$questions" ] || machines_cloud "$1" "$questions"
+    ms=$(machines_ms "$1" --cloud-ms "$(constant cloud_ms)" --latency 100 --kbit-s 10000 --loss 0.01 --ahead 1)
+    unset MIZZLE_ISA
+    machines_ask "$questions" --policy never
+    ms_alone=$(machines_ms "$1" --ahead 0)
+    from=$(value constants source "name=t_$1")
+    echo "$1,$(constant "t_$1"),${from%%:*},$(constant "prefill_$1"),$2,$answers,$first,$ms_alone,$ms"
 }
 
 machines_need() { # SET: leave out the job if this processor does not have the set
@@ -53,8 +60,8 @@ machines_set() { # SET
     machines_need "$1"
     export MIZZLE_ISA="$1"
     serve
-    ms=$(machines_cloud "$1" "$questions" ms --jsonl "$here/answers")
-    machines_row "$1" "$questions" "$ms"
+    machines_cloud "$1" "$questions"
+    machines_row "$1" "$questions"
 }
 
 # NEON, emulated: cloud and edge are both the program for aarch64.
@@ -68,13 +75,12 @@ machines_neon() {
     chmod +x "$mizzle"
     export MIZZLE_ISA=neon
     serve
-    machines_cloud neon "$few" ms --jsonl "$here/answers" >/dev/null
+    machines_cloud neon "$few"
     unset MIZZLE_ISA
     kill "$serve_process"
     mizzle=$native
     serve
-    ms=$(machines_cloud neon "$questions" ms)
-    machines_row neon "$few" "$ms"
+    machines_row neon "$few"
 }
 
 jobs() {

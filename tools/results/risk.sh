@@ -20,7 +20,7 @@ risk_seed() { # SEED
     cat "$here/why" >&2
     [ $status -eq 0 ]
     evaluate "seed=$1,threshold,routed" --kv f16 --cloud-url "$url" --seed "$1" --questions "${QUESTIONS:-250}" \
-        --policy "always,mlp=$here/router" --jsonl "$here/answers" >"$here/shares"
+        --policy "always,mlp=$here/router" >"$here/shares"
     lost=$(awk -v always='"policy":"always"' -v ours='"policy":"mlp=' '
         { match($0, /"item":[0-9]+/); item = substr($0, RSTART, RLENGTH) }
         index($0, always) { cloud[item] = /"right":true/ }
@@ -28,7 +28,7 @@ risk_seed() { # SEED
         END {
             for (item in right) { n += cloud[item]; lost += cloud[item] && !right[item] }
             printf "%d,%d,%.6f,%d", n, lost, lost / n, (lost > 0.02 * n)
-        }' "$here/answers")
+        }' "$here/answers.1")
     tail -n 1 "$here/shares" | sed "s/\$/,$lost/"
 }
 

@@ -34,9 +34,7 @@ is "$(field tokens) > 40 * 5 && $(field left_out) == 0 && $(field decoded) == $(
 # CITER's rule finds the same letters; of the numbers, those that are written as in the key.
 is "$(field citer) == 0.9 && $(field no_answer) == 0 && $(field truncated) == 0"
 run 0 $pair --task csqa --data "$dir/csqa" --policy always --questions 4 -n 3
-awk '/no_answer  truncated / { row = NR + 1 }
-    NR == row { fine = $1 $3 $4 $5 $8 == "always0.0440.0" && $6 > 0 && $7 == 3 }
-    length > 100 { print; fine = 0; exit } END { exit !fine }' "$dir/out" || fail "$(cat "$dir/out")"
+awk '$1 == "always" { fine = $3 $8 == "0.00.0" && $9 == "-" } length > 110 { print; fine = 0; exit } END { exit !fine }' "$dir/out" || fail "$(cat "$dir/out")"
 run 0 $pair --task gsm8k --data "$dir/gsm8k" --policy always --questions 6 --json
 is "$(field right) == 5 && $(field questions) == 6"
 is "$(field citer) > 0.8 && $(field citer) < 0.9 && $(field no_answer) == 0"
@@ -63,25 +61,16 @@ done
 rm "$dir/answers"
 cat "$dir/csqa" "$dir/gsm8k" >"$KNOWN"
 
-# Every row says what it was measured with, and tables of two pairs have the same columns.
-run 0 -m $edge --cloud-url "$KNOWN_URL" --cloud-api llamacpp -q -n 24 --task csqa --data "$dir/on" --policy never,always \
-    -o "$dir/one.csv" --json
-for column in edge_model edge_fingerprint weights kv cloud_model cloud_url cloud_says form version date processor; do
-    printf '%s\n' "$last" | grep -q "\"$column\":\"[^\"]" || fail "no $column: $last"
-done
-printf '%s\n' "$last" | grep -q '"date":"20[0-9-]*T[0-9:]*Z"' || fail "no date: $last"
-run 0 -m weights/milli/edge-0.1.gguf --cloud-model weights/milli/cloud.gguf --questions 4 --policy mlp,always -o "$dir/two.csv" --json -q
+# A row names its router.
+run 0 -m weights/milli/edge-0.1.gguf --cloud-model weights/milli/cloud.gguf --questions 4 --policy mlp,always --json -q
 sum=$(sha256sum weights/milli/edge-0.1.router.safetensors | cut -d ' ' -f 1)
-head -n 1 "$dir/out" | grep -q "\"router\":\"edge-0.1.router.safetensors\",\"router_sha256\":\"$sum\"" ||
+head -n 1 "$dir/out" | grep -q "\"router\":\"edge-0.1.router.safetensors\",\"router_sha256\":\"$sum\",\"router_fingerprint\":\"[0-9a-f]\{16\}\"" ||
     fail "the router is not named: $(cat "$dir/out")"
-last=$(head -n 1 "$dir/out")
-[ "$(field router_fingerprint)" = "$(field edge_fingerprint)" ] || fail "bound to another model: $last"
-[ "$(head -n 1 "$dir/one.csv")" = "$(head -n 1 "$dir/two.csv")" ] || fail "other columns"
 
 # Subjects are not split: what is calibrated on is about other things than what is asked.
 run 0 $pair --task csqa --data "$dir/csqa" --policy never,max-prob,random,always \
-    --target-routed 0.3 --json --jsonl "$dir/answers" -o "$dir/csv"
-is "$(wc -l <"$dir/out") == 4 && $(wc -l <"$dir/csv") == 5"
+    --target-routed 0.3 --json --jsonl "$dir/answers"
+is "$(wc -l <"$dir/out") == 4"
 asked=$(field questions)
 is "$asked >= 26 && $asked < 40 && $asked % 2 == 0"
 last=$(sed -n 2p "$dir/out")
@@ -97,7 +86,7 @@ plain() {
     sed 's/"\(ms\|edge_ms\|ttft_ms\|tbt_ms\|tbt_p95_ms\|tok_s\|bytes_down\)":[0-9.]*,//g; s/"date":"[^"]*",//' "$1"
 }
 swept="$pair --task csqa --data $dir/csqa --policy never,max-prob,random,always"
-swept="$swept --target-routed 0.1:0.3:2 --json"
+swept="$swept --target-routed 0.1 --json"
 again() {
     run 0 $swept --jsonl "$dir/cut"
     plain "$dir/out" >"$dir/now"
@@ -107,7 +96,7 @@ again() {
 rm "$dir/answers"
 run 0 $swept --jsonl "$dir/answers"
 plain "$dir/out" >"$dir/plain"
-is "$(wc -l <"$dir/answers") == 1 + 6 * $asked + 4"
+is "$(wc -l <"$dir/answers") == 1 + 4 * $asked + 2"
 bytes=$(wc -c <"$dir/answers")
 for part in 0 1 3 37 55 99; do
     head -c $((bytes * part / 100)) "$dir/answers" >"$dir/cut"
@@ -121,7 +110,7 @@ again whole
 rm "$dir/cut"
 (
     trap '' XFSZ
-    ulimit -f 16
+    ulimit -f 8
     "$MIZZLE" eval $swept --jsonl "$dir/cut" >"$dir/out" 2>"$dir/err"
 )
 [ $? -eq 3 ] && grep -q 'cut: File too large' "$dir/err" || fail "full disk: $(cat "$dir/err")"
@@ -178,7 +167,7 @@ done
 run 2 -m $edge $data --prompt none
 run 2 -m $edge --task csqa
 run 2 $pair $data --policy mlp=a --threshold 0.5 --target-routed 0.1
-run 2 $pair $data --policy max-prob --target-routed 0:2:3
+run 2 $pair $data --policy max-prob --target-routed 2
 run 3 $pair $data --policy mlp="$dir/none" --target-routed 0.1
 run 3 $pair $data --policy mlp="$dir/csqa" --target-routed 0.1
 head -n 1 "$dir/csqa" >"$dir/one"

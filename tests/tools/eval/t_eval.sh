@@ -14,42 +14,29 @@ is "$(field accuracy_low) <= $(field accuracy) && $(field accuracy) <= $(field a
 is "$(field right) / 12 - $(field accuracy) < 0.0001"
 edge=$(field right)/$(field tokens)
 
-run 0 --questions 12 --policy never --json -q -t 1 --isa scalar
+MIZZLE_ISA=scalar run 0 --questions 12 --policy never --json -q -t 1
 [ "$(field right)/$(field tokens)" = "$edge" ] || fail "threads or instruction set change answers"
 
 run 0 --questions 8 --policy always --json -q
-is "$(field routed) == 1 && $(field fallback) == 0 && $(field bytes_up) == 0"
+is "$(field routed) == 1 && $(field fallback) == 0"
 
-# What is amiss is told of tokens that were judged, not of those that follow one of these.
-run 0 --questions 10 --policy query,mlp --threshold 1 -q
-grep -q '^mlp: threshold too high: ' "$dir/out" || fail "no sign: $(cat "$dir/out")"
-! grep '^query: threshold' "$dir/out" "$dir/err" || fail "a sign of a policy that hands over"
-
-run 0 --questions 12 --policy never,mlp,random --share 0.5 --json -q --seed 9
-[ "$(wc -l <"$dir/out")" -eq 3 ] || fail "expected three lines"
-is "$(field routed) > 0.2 && $(field routed) < 0.8 && $(field seed) == 9"
-last=$(sed -n 2p "$dir/out")
-is "$(field routed) > 0 && $(field routed) < 0.2 && $(field threshold) > 0"
-run 0 --questions 12 --policy never,mlp,entropy,margin,random --json -q
+run 0 --questions 12 --policy never,mlp,entropy,margin,random --json -q --seed 9
+[ "$(wc -l <"$dir/out")" -eq 5 ] || fail "expected five lines"
+is "$(field seed) == 9"
 first=$(sed -n 2p "$dir/out")
 share=$(printf '%s\n' "$first" | sed -n 's/.*"routed":\([0-9.]*\).*/\1/p')
-for line in 3 4; do # about the share that mlp routed
+for line in 3 4 5; do # about the share that mlp routed
     last=$(sed -n ${line}p "$dir/out")
-    is "$(field threshold) > 0 && $(field routed) > $share / 2 && $(field routed) < $share * 2"
+    is "$(field threshold) > 0 && $(field routed) > $share / 3 && $(field routed) < $share * 3"
 done
-run 0 --questions 12 --policy max-prob --share 0.3 --json -q
+run 0 --questions 12 --policy max-prob --target-routed 0.3 --json -q
 is "$(field routed) > 0.15 && $(field routed) < 0.45 && $(field threshold) > 0"
-fails 2 'give --threshold, --share' --policy never,entropy,mlp # no share is known yet
+fails 2 'give --threshold, --target-routed' --policy never,entropy,mlp # no share is known yet
 run 0 --questions 3 --policy max-prob --threshold 0.9
 grep -q '^max-prob' "$dir/out" || fail "no table"
-# The cloud reads the tokens of its replies again: it computes more than there is.
-run 0 --questions 3 --policy always --cloud-tokens 8
-grep -q '^always .* 1[0-9][0-9]\.[0-9] % .*' "$dir/out" && grep -q '^work: .* per id .* over 100 %' "$dir/out" ||
-    fail "work: $(cat "$dir/out")"
-
-# A share for every policy, found on other questions; both models alone are asked by themselves.
-run 0 --task milli --questions 12 --seed 3 --json --policy mlp --target-routed 0.05 -q
-[ "$(wc -l <"$dir/out")" -eq 1 ] || fail "more than one line"
+# A share for every policy, found on other questions.
+run 0 --task milli --questions 12 --seed 3 --json --policy never,always,mlp --target-routed 0.05 -q
+[ "$(wc -l <"$dir/out")" -eq 3 ] || fail "more than three lines"
 is "$(field routed) > 0.02 && $(field routed) < 0.09 && $(field target) == 0.05"
 is "$(field pgr) > 0.5 && $(field pgr) <= 1 && $(field threshold) > 0 && $(field tokens) > 120"
 is "$(field memo) == 0 && $(field calls) == $(field cloud)" # its calls are its own
@@ -60,20 +47,25 @@ for ahead in 0 1; do
     same=${same:-$(field cloud) $(field right) $(field tokens)}
     [ "$same" = "$(field cloud) $(field right) $(field tokens)" ] || fail "ahead $ahead: not $same"
 done
-run 2 --questions 12 --policy mlp,entropy --target-routed 0:0.08:3 --against random
-run 0 --questions 12 --policy mlp,entropy --target-routed 0:0.08:3 --against entropy --json -q
-[ "$(wc -l <"$dir/out")" -eq 6 ] || fail "a sweep of 2 policies over 3 shares: $(wc -l <"$dir/out")"
-other=$(field apgr7)
-is "$(field pgr) > 0.3 && $(field work) > 0.3 && $(field routed) < 0.1"
+run 2 --questions 12 --policy mlp,entropy --target-routed 0.04 --against random
+run 0 --questions 12 --policy mlp,entropy --target-routed 0.04 --against entropy --json -q
+[ "$(wc -l <"$dir/out")" -eq 2 ] || fail "two policies: $(wc -l <"$dir/out")"
 last=$(sed -n 1p "$dir/out")
-is "$(field routed) == 0 && $(field pgr) == 0 && $(field bytes_up) == 0"
-last=$(sed -n 3p "$dir/out")
-is "$(field apgr7) > 0.3 && $(field apgr7) <= 1.1 && $other > 0"
-is "$(field apgr7_low) <= $(field apgr7) && $(field apgr7) <= $(field apgr7_high)"
-is "$(field apgr7_ratio) > 0 && $(field apgr7_ratio_low) <= $(field apgr7_ratio)"
+is "$(field difference_low) <= $(field difference) && $(field difference) <= $(field difference_high)"
 case $last in *'"against":"entropy"'*) ;; *) fail "not compared: $last" ;; esac
-run 0 --questions 12 --policy mlp --clock virtual --edge-ms 40 --latency 200 --json -q
-is "$(field ms) > 40 * 10 && $(field tbt_ms) == 40 && $(field ttft_ms) >= 40"
+run 0 --questions 12 --policy mlp,entropy --target-routed 0.04 --against entropy -q
+grep -q '^mlp, against entropy: accuracy [-+][0-9.]* points (95 %: ' "$dir/out" || fail "$(cat "$dir/out")"
+# Calls that fail, the same ones again: the token is the small model's.
+lost="--questions 6 --policy mlp --threshold 0.9 --lose 0.4 -q"
+run 0 $lost --jsonl "$dir/lost"
+run 0 $lost --jsonl "$dir/lost2" --ahead 0
+for file in lost lost2; do sed -n 's/.*"text":\(".*"\),"right".*"trace":\("[^"]*"\).*/\1\2/p' "$dir/$file" | sed ':c; s/[=#?]\([^ ]*\)$/c\1/; tc' >"$dir/$file.txt"; done
+grep -q '[.c]*c[.c]*f[.cf]*"$' "$dir/lost.txt" && cmp "$dir/lost.txt" "$dir/lost2.txt" || fail "lost: $(cat "$dir/lost.txt")"
+fails 2 'other settings: clock' --questions 6 --policy mlp --threshold 0.9 --lose 0.3 -q --jsonl "$dir/lost"
+run 2 --questions 2 --policy mlp --lose 1.1
+fails 2 '--parallel 2: expected 1 with --lose' --questions 2 --policy mlp --parallel 2 --lose 0.1
+run 0 --questions 2 --policy mlp --threshold 0.9 --lose 1 -q --json
+is "$(field cloud) == 0 && $(field fallback) > 0"
 # Routers by file: one trained here beside the one of the model, each with its own threshold.
 "$MIZZLE" router collect --task milli --questions 60 --labels match -o "$dir/samples" -q \
     >/dev/null 2>&1 || fail "collect"
@@ -82,23 +74,6 @@ is "$(field ms) > 40 * 10 && $(field tbt_ms) == 40 && $(field ttft_ms) >= 40"
 run 0 --questions 8 --policy mlp,context="$dir/table.safetensors" --json -q
 is "$(wc -l <"$dir/out") == 2 && $(field routed) > 0 && $(field threshold) > 0"
 grep -q '"policy":"context","router":"table.safetensors"' "$dir/out" || fail "$last"
-# Several trainings of a router. If they are the same, so is every figure; the journal continues.
-for i in 1 2 3; do cp "$dir/table.safetensors" "$dir/table.$i"; done
-run 0 --questions 8 --policy context="$dir/table.safetensors" --json -q
-once="$(field accuracy) $(field gain_low) $(field gain_high) $(field pgr) $(field pgr_low) $(field routed)"
-run 0 --questions 8 --policy context="$dir/table" --repeats 3 --json -q --jsonl "$dir/repeats"
-is "$(field trainings) == 3 && $(field questions) == 8"
-[ "$once" = "$(field accuracy) $(field gain_low) $(field gain_high) $(field pgr) $(field pgr_low) $(field routed)" ] ||
-    fail "three equal trainings: $last, one: $once"
-figures="$(field right) $(field tokens) $(field cloud) $(field ttft_ms)"
-head -n 30 "$dir/repeats" >"$dir/torn" # within the second training
-run 0 --questions 8 --policy context="$dir/table" --repeats 3 --json -q --jsonl "$dir/repeats"
-[ "$figures" = "$(field right) $(field tokens) $(field cloud) $(field ttft_ms)" ] || fail "read again: $last"
-run 0 --questions 8 --policy context="$dir/table" --repeats 3 --json -q --jsonl "$dir/torn"
-cmp -s "$dir/torn" "$dir/repeats" || [ "$(wc -l <"$dir/torn")" -eq "$(wc -l <"$dir/repeats")" ] ||
-    fail "an interrupted run: $last"
-run 3 --questions 2 --policy context="$dir/table" --repeats 4 # there is no fourth
-fails 2 '--repeats: expected a policy with a router' --questions 2 --policy never,random --share 0.1 --repeats 2
 mkdir "$dir/other" && cp "$dir/table.safetensors" "$dir/other"
 run 0 --questions 2 --policy context="$dir/table.safetensors",context="$dir/other/table.safetensors" \
     --json -q
@@ -109,38 +84,13 @@ is "$(wc -l <"$dir/out") == 2 && $(field threshold) > 0"
 cp weights/milli/edge-0.5.gguf "$dir/alone.gguf"
 fails 2 'no router beside' -m "$dir/alone.gguf" --policy context --questions 2
 run 2 --policy mlp --target-routed 0.1 --threshold 0.5
-# A limit over all answers: an interrupted run goes on with what is left of it.
-capped="--questions 40 --policy mlp --cloud required --json -q"
-# without FILE: print its lines without times
-without() {
-    sed 's/,"ms":[^,]*,"ttft_ms":[^,]*,"edge_ms":[^,]*//; s/,"bytes_up":.*"trace"/,"trace"/
-        s/"us":\[[^]]*\]//' "$1"
-}
-run 0 $capped --max-cloud-tokens 40 --jsonl "$dir/capped"
-is "$(field calls) == 40 && $(field fallback) > 0"
-head -n 4 "$dir/capped" >"$dir/capped2"
-run 0 $capped --max-cloud-tokens 40 --jsonl "$dir/capped2"
-without "$dir/capped" >"$dir/whole"
-without "$dir/capped2" | cmp -s - "$dir/whole" || fail "a limited run goes on in another way"
-fails 2 'other settings: limits' $capped --max-cloud-tokens 41 --jsonl "$dir/capped2"
-fails 2 'settings: limits: expected "none", found "tokens 40' $capped --jsonl "$dir/capped2"
-# A share is read as it was written.
-for share in 0.01 0.07; do
-    run 0 --questions 4 --policy mlp -q --max-routed $share --jsonl "$dir/share$share"
-    head -n 3 "$dir/share$share" >"$dir/share"
-    run 0 --questions 4 --policy mlp -q --max-routed $share --jsonl "$dir/share"
-    without "$dir/share$share" >"$dir/whole"
-    without "$dir/share" | cmp -s - "$dir/whole" || fail "--max-routed $share goes on in another way"
-done
-sed 's/,"counts".*/}/' "$dir/capped2" >"$dir/capped"
-fails 3 'counts of the limits, found none' $capped --max-cloud-tokens 40 --jsonl "$dir/capped"
-sed 's/"counts":\[[0-9]*/"counts":[0.5/' "$dir/capped2" >"$dir/capped"
-run 3 $capped --max-cloud-tokens 40 --jsonl "$dir/capped"
 run 2 --policy mlp --target-routed 0.1 --calibration "$dir/none"
 run 2 --policy mlp --target-routed 0:0.1
 run 2 --policy mlp --target-routed 2
+run 2 --policy mlp --cloud off
+fails 2 '--cloud auto: expected without --jsonl' --policy mlp --cloud auto --jsonl "$dir/none"
 run 2 --data "$dir/none"
-run 3 --policy never --questions 2 -o "$dir/no/folder" -q
+run 3 --policy never --questions 2 --jsonl "$dir/no/folder" -q
 
 run 0 --task ppl --questions 10 --json -q
 is "$(field ppl) >= 1 && $(field tokens) > 100 && $(field questions) == 10"
@@ -160,19 +110,12 @@ run 3 --task ppl --data "$dir/empty"
 run 2 --task ppl -c 1
 
 # What a task does not read is refused, not ignored.
-for unread in '--target-routed 0.1' '--target-routed 0:1:3' '--share 0.1' '--calibration f' '-o f' \
-    '--jsonl f' '--prompt chat' '-n 5' '--clock sundial' '--edge-ms 3' \
-    '--latency 5' '--bandwidth 9' '--loss 0.1' '--policy mlp' '--router f' '--threshold 0.5' \
-    '--cloud-url http://127.0.0.1:9' '--cloud-model f' '--answers f' '--offline'; do
+for unread in '--target-routed 0.1' '--calibration f' '--jsonl f' '--prompt chat' '-n 5' '--lose 0.1' \
+    '--policy mlp' '--threshold 0.5' '--cloud-url http://127.0.0.1:9' '--cloud-model f' '--kind sums' '--wording plain'; do
     fails 2 "^mizzle eval: --.*: expected without --task ppl" --task ppl --questions 1 $unread
 done
-for unread in '--kind sums' '--wording plain'; do
-    fails 2 "^mizzle eval: ${unread%% *}: expected without --task ppl" --task ppl $unread
-done
-for with in '--task ppl' '--task extract' '--merge f'; do # whatever group an option is of
-    for unread in '--chat-template qwq' '--private-file f' '--cloud off' '--answers-limit 5'; do
-        fails 2 "^mizzle eval: ${unread%% *}: expected without ${with%% f}" $with $unread
-    done
+for unread in '--ahead 0' '--think off' '--parallel 2'; do # whatever group an option is of
+    fails 2 "^mizzle eval: ${unread%% *}: expected without --task extract" --task extract $unread
 done
 run 2 --policy never --questions 1 --context 64
 
@@ -180,7 +123,6 @@ run 2 --task chess
 run 2 --policy mlp,nobody
 run 2 --policy ''
 run 2 --policy random
-run 2 --share 1.5
 run 2 --questions 0
 run 2 extra
 run 4 -m weights/milli/edge-0.5.gguf --policy always --questions 2

@@ -52,14 +52,27 @@ is versus "$(row mlp=mix,0.05,answer against questions | tr '\n' ' ')" ' 6 alway
 
 # An own share and its comparisons are what eval itself has found, but for another order of draws.
 if [ -e $edge ]; then
-    expect 0 -q --questions 12 --policy never,mlp,random,always --target-routed 0.1 --items "$dir/items" \
-        --against random -o "$dir/rows" --jsonl "$dir/journal"
+    expect 0 -q --questions 12 --policy never,mlp,random,always --target-routed 0.1 \
+        --against random --json --jsonl "$dir/journal"
+    "$python" -B tools/lab/study/answers.py items "$dir/journal" >"$dir/items" || fail "items"
+    sed 's/.*"policy":"\([a-z]*\)".*"accuracy":\([0-9.]*\),.*"pgr":\([0-9.]*\),.*"routed":\([0-9.]*\),.*/\1 \2 \4 \3/' "$dir/out" |
+        awk '{ printf "%s %.6f %.6f %.6f\n", $1, $2, $3, $4 }' | sort >"$dir/want"
     study 0 --against random --csv "$dir/figures" "$dir/items"
-    for policy in never mlp random always; do
-        awk -F, -v p=$policy 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } $at["policy"] == p { print p, $at["accuracy"], $at["routed"], $at["pgr"] }' "$dir/rows"
-    done >"$dir/want"
     for policy in never mlp random always; do row "$policy," policy accuracy routed pgr; done | sort -u >"$dir/got"
-    sort "$dir/want" | cmp - "$dir/got" || fail "$(cat "$dir/want" "$dir/got")"
+    cmp "$dir/want" "$dir/got" || fail "$(cat "$dir/want" "$dir/got")"
+    # One line for each answer, the same however the answers are written.
+    for more in '--parallel 1 --ahead 0' '--parallel 7'; do
+        rm -f "$dir/other"
+        expect 0 -q --questions 12 --policy never,mlp,random,always --target-routed 0.1 --jsonl "$dir/other" $more
+        "$python" -B tools/lab/study/answers.py items "$dir/other" | cmp - "$dir/items" || fail "$more"
+    done
+    grep -qE '^milli,[a-z]+,[0-9a-f]{16}\+[0-9a-f]{16},11,[0-9a-f]{16},mlp,0.1,1,0,[01]' "$dir/items" || fail "$(cat "$dir/items")"
+    # Trainings one by one are one policy.
+    for k in 1 2; do cp weights/milli/edge-0.5.router.safetensors "$dir/two.safetensors.$k"; done
+    expect 0 -q --questions 6 --policy "never,mlp=$dir/two.safetensors.1,mlp=$dir/two.safetensors.2" --jsonl "$dir/two"
+    study 0 --csv "$dir/figures" "$dir/two"
+    is trainings "$(row mlp=two, policy runs questions)" 'mlp=two 2 6'
+    study 0 --against random --csv "$dir/figures" "$dir/items"
     # A journal says the same, and what has a threshold has an interval with the questions that set it.
     cp "$dir/figures" "$dir/first"
     printf '{"policy":"mlp","sha' >>"$dir/journal" # torn

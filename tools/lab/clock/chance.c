@@ -48,13 +48,6 @@ void stand_in_chance_close(struct stand_in_chance *d)
     free(d);
 }
 
-void stand_in_chance_forget(struct stand_in_chance *d)
-{
-    pthread_mutex_lock(&d->lock);
-    memset(d->places, 0, sizeof(d->places));
-    pthread_mutex_unlock(&d->lock);
-}
-
 /* Count an attempt for the prefix and return the number of earlier ones. */
 static uint64_t attempt_of(struct stand_in_chance *d, uint64_t hash)
 {

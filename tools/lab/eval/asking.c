@@ -19,7 +19,6 @@
 #include "tools/cli/setup.h"
 #include "tools/lab/eval/asking_internal.h"
 #include "tools/lab/eval/routed.h"
-#include "tools/lab/stand_in/stand_in.h"
 
 enum {
     AHEAD = 4 /* answers in flight for each that is written, so that a long one holds up no other */
@@ -41,24 +40,19 @@ static bool asking_needs_cloud(const struct asking_options *o, const struct engi
 int asking_open(struct asking *a, const struct asking_options *o, struct err *err)
 {
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
-    *a = (struct asking){
-        .max_tokens = o->max_tokens, .seed = o->seed, .step_ns = o->step_ns, .is_virtual = o->clock
-    };
-    if (o->clock)
-        a->clock = *o->clock;
+    *a = (struct asking){ .max_tokens = o->max_tokens, .seed = o->seed, .rate = o->lose };
     int rc = setup_engine(&a->engine, true, err);
-    if (rc == OK && o->required && asking_needs_cloud(o, &a->engine))
+    if (rc == OK && !o->keeps && asking_needs_cloud(o, &a->engine))
         shared_options.cloud = "required";
     if (rc == OK && o->policy)
         shared_options.policy = o->policy;
     if (rc == OK)
-        rc = routed_open(&a->routing, &a->server, &a->engine, err);
+        rc = routed_open(&a->routing, &a->engine, err);
     if (rc != OK) {
         engine_close(&a->engine);
         *a = (struct asking){ 0 };
         return rc;
     }
-    a->clock.ahead = a->routing.how.ahead;
     rc = sampler_open(&a->sampler, &greedy, tokenizer_size(a->engine.tokenizer), &a->engine.kernels,
                       err);
     const char *alone = asking_alone(a);
@@ -73,13 +67,12 @@ void asking_close(struct asking *a)
 {
     asking_many_close(a);
     buf_free(&a->trace);
-    buf_free(&a->times);
     buf_free(&a->scores);
     buf_free(&a->text);
     sampler_close(a->sampler);
     session_close(a->session);
     if (a->engine.model)
-        routed_close(&a->routing, a->server);
+        routed_close(&a->routing);
     engine_close(&a->engine);
     *a = (struct asking){ 0 };
 }
@@ -174,8 +167,6 @@ void asking_begin(struct asking *a, bool timed)
         texts_forget(a->texts);
     if (a->routing.local && timed)
         texts_forget(local_cloud_texts(a->routing.local));
-    if (a->server)
-        stand_in_forget(a->server);
 }
 
 /* Count what the cloud computes for one of its tokens, which follows a prefix of `at` ids. */
@@ -193,18 +184,6 @@ static void asking_count_work(struct asking_sent *w, size_t at)
     w->work.decoded += w->asks;
 }
 
-/* Return what the virtual clock must know about a token. */
-static struct virtual_token asking_time(const struct asking_sent *w, const struct decode_token *t,
-                                        bool agrees)
-{
-    const struct asking *a = w->a;
-    bool late = t->reason == GATE_FAULT && a->cloud.late;
-    bool routed = t->source == SOURCE_CLOUD || late;
-    return (struct virtual_token){ .routed = routed,
-                                   .agrees = routed && agrees,
-                                   .call_ms = routed ? a->cloud.ms : 0 };
-}
-
 bool asking_take_token(void *arg, const struct decode_token *t)
 {
     struct asking_sent *w = arg;
@@ -216,9 +195,8 @@ bool asking_take_token(void *arg, const struct decode_token *t)
                                    .source = t->source,
                                    .has_edge = t->has_edge,
                                    .agrees = t->has_edge && t->edge_id == t->id };
-    const struct virtual_token time = asking_time(w, t, k.agrees);
     w->full = !buf_str(&a->text, slot) || !buf_add(&a->text, bytes, bytes ? n : 0) ||
-              !buf_add(&a->trace, &k, sizeof(k)) || !buf_add(&a->times, &time, sizeof(time)) ||
+              !buf_add(&a->trace, &k, sizeof(k)) ||
               !buf_add(&a->scores, w->how.query ? &w->score : &t->score, sizeof(t->score));
     if (w->full)
         return false;
@@ -248,45 +226,10 @@ static int asking_share(struct asking_sent *s, struct err *err)
     return rc;
 }
 
-/* Replace the measured times by those of the virtual clock. */
-static int asking_set_times(struct decode_stats *stats, struct asking *a, struct err *err)
-{
-    struct virtual_token *times = (void *)a->times.p;
-    struct asked_token *trace = (void *)a->trace.p;
-    int rc = virtual_clock_answer(times, &a->clock, stats->prompt_tokens, stats->tokens, err);
-    if (rc != OK)
-        return rc;
-    stats->ttft_ms = times[0].ms;
-    stats->edge_ms = virtual_clock_edge(&a->clock, stats->prompt_tokens, stats->tokens);
-    stats->total_ms = 0;
-    for (size_t i = 0; i < stats->tokens; i++)
-        stats->total_ms += trace[i].ms = times[i].ms;
-    return OK;
-}
-
-/* Return where drafts come from. On a simulated step they would cost nothing, which is no machine's
- * time, so there they must be asked for. */
-static enum draft_kind asking_drafts(const struct asking *a)
-{
-    return a->step_ns && !shared_options.draft ? DRAFT_OFF : a->routing.how.drafts;
-}
-
-/* Return how many tokens the cloud failed to give. */
-static size_t asking_missing(const struct asking *a, const struct decode_stats *s)
-{
-    bool chosen = !strcmp(shared_options.cloud, "off") || (a->is_virtual && !a->cloud.failed);
-    return chosen ? 0 : s->fallback - s->reasons[GATE_PRIVATE] - s->reasons[GATE_CAPPED];
-}
-
 bool asking_ahead(const struct asking_sent *s)
 {
     bool alone = s->how.policy == POLICY_ALWAYS && !s->how.query;
-    return s->a->routing.how.ahead && !s->a->is_virtual && !alone;
-}
-
-float asking_max_routed(const struct asking_sent *s)
-{
-    return policy_scores(s->how.policy) || s->how.query ? (float)shared_options.max_routed : 0;
+    return s->a->routing.how.ahead && !alone;
 }
 
 /* Write the answer, alone. */
@@ -296,24 +239,21 @@ static int asking_write(struct decode_stats *stats, struct asking_sent *s, struc
     const struct asking_how *how = &s->how;
     struct decode_options o = a->routing.how;
     o.policy = how->policy;
+    o.max_routed = 0; /* a router's own limit would say more of its calibration than of it */
     o.threshold = isnan(how->threshold) ? 0.5f : how->threshold;
     o.tie = how->tie;
-    o.max_routed = asking_max_routed(s);
     o.ahead = asking_ahead(s);
-    o.cloud_required = o.cloud_required && !a->is_virtual;
-    o.edges = a->is_virtual;
+    o.cloud_required = o.cloud_required && !(a->rate > 0);
     o.max_tokens = how->slot ? 1 : a->max_tokens;
     o.stops = task_stops(s->task);
     o.seed = rand_u64(a->seed, s->item);
-    o.step_ns = a->step_ns;
-    o.drafts = asking_drafts(a);
     o.stop = &interrupted;
     o.emit = asking_take_token;
     o.arg = s;
     a->routing.gate.breaker = (struct breaker){ 0 };
-    if (s->port && a->is_virtual) {
-        virtual_cloud_begin(&a->cloud, s->port, virtual_cloud_measure, &a->clock);
-        s->port = &a->cloud.port;
+    if (s->port && a->rate > 0) {
+        lose_begin(&a->lose, s->port, a->rate, a->seed);
+        s->port = &a->lose.port;
     }
     int rc = decode_run(stats, a->session, a->engine.tokenizer, a->sampler,
                         how->router ? how->router : a->routing.router, s->port, s->ids, s->prompt,
@@ -322,9 +262,6 @@ static int asking_write(struct decode_stats *stats, struct asking_sent *s, struc
     stats->total_ms += s->before.total_ms;
     stats->edge_ms += s->before.edge_ms;
     stats->router_ms += s->before.router_ms;
-    /* A call that is only late by the virtual clock is no error. */
-    if (rc == OK && a->is_virtual && a->routing.how.cloud_required && a->cloud.failed)
-        rc = err_set(err, a->cloud.failed, "%s", a->cloud.why.msg);
     return rc;
 }
 
@@ -343,7 +280,6 @@ static int asking_score(struct asking_sent *s, struct err *err)
     const struct asking_how *how = &s->how;
     const struct decode_options o = { .policy = how->policy,
                                       .max_tokens = 1,
-                                      .step_ns = a->step_ns,
                                       .stop = &interrupted,
                                       .emit = asking_take_score,
                                       .arg = s };
@@ -371,7 +307,6 @@ static int asking_fill(struct asked *out, struct asking_sent *s, struct err *err
     struct decode_stats *stats = &out->stats;
     if (s->full || !buf_add(&a->text, "", 1))
         return err_set(err, ERR_NOMEM, "eval: out of memory");
-    out->missing = asking_missing(a, stats);
     out->work = s->work;
     stats->prompt_tokens = s->prompt;
     stats->edge_ms += stats->router_ms;
@@ -379,7 +314,7 @@ static int asking_fill(struct asked *out, struct asking_sent *s, struct err *err
     out->trace = (const void *)a->trace.p;
     out->scores = (const void *)a->scores.p;
     out->text = a->text.p;
-    return a->is_virtual && stats->tokens ? asking_set_times(stats, a, err) : OK;
+    return OK;
 }
 
 bool asking_has_room(const struct asking *a)
@@ -458,8 +393,8 @@ static int asking_judge(struct asked *out, const struct asking_sent *s, struct e
 int asking_take(struct asked *out, struct asking *a, struct err *err)
 {
     struct asking_sent *s = &a->sent[a->oldest];
-    *out = (struct asked){ .left_out = s->left_out, .limited = a->routing.gate.quota };
-    a->text.n = a->trace.n = a->times.n = a->scores.n = 0;
+    *out = (struct asked){ .left_out = s->left_out };
+    a->text.n = a->trace.n = a->scores.n = 0;
     int rc = OK;
     if (!s->left_out && s->how.query && !s->text)
         rc = asking_decide(s, err);
@@ -469,19 +404,8 @@ int asking_take(struct asked *out, struct asking *a, struct err *err)
         rc = asking_fill(out, s, err);
     if (rc == OK)
         rc = asking_judge(out, s, err);
-    out->counts[0] = a->routing.quota.asked;
-    out->counts[1] = a->routing.quota.sent;
     free(s->ids);
     a->oldest = (a->oldest + 1) % a->window;
     a->flying--;
     return rc;
-}
-
-bool asking_resume(struct asking *a, const struct asked *one)
-{
-    if (one->limited) {
-        a->routing.quota.asked = one->counts[0];
-        a->routing.quota.sent = one->counts[1];
-    }
-    return one->limited == (a->routing.gate.quota != NULL);
 }

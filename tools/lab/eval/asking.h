@@ -14,14 +14,13 @@
 #include "router/engine.h"
 #include "router/policy_kind.h"
 #include "router/routing.h"
+#include "tools/lab/eval/lose.h"
 #include "tools/lab/tasks/task.h"
-#include "tools/lab/clock/virtual_cloud.h"
 
 struct err;
 struct router;
 struct sampler;
 struct session;
-struct stand_in;
 struct asking_sent;
 struct texts;
 
@@ -30,7 +29,6 @@ struct texts;
 struct asking { /* must not move */
     struct engine engine;
     struct routing routing;
-    struct stand_in *server;  /* the one this process started, or NULL */
     size_t parallel, window;  /* answers written at once; in flight; set by asking_prepare */
     size_t context;           /* of each text; 0 before asking_prepare */
     struct session *session;  /* of one text after the other; else NULL */
@@ -42,26 +40,22 @@ struct asking { /* must not move */
     enum kvcache kv;            /* type of its keys and values, once it is there */
     size_t max_tokens;          /* limit of one answer */
     uint64_t seed;              /* for policy random: item i draws from rand_u64(seed, i) */
-    uint64_t step_ns;           /* least time of a step, as in decode.h */
-    bool is_virtual;            /* times are those of clock */
-    struct virtual_clock clock;
-    struct virtual_cloud cloud; /* in front of the cloud of routing */
-    /* Of the answer that is taken: its text, and of each token an asked_token, a virtual_token and
-     * a float. */
-    struct buf text, trace, times, scores;
+    double rate;                /* share of the calls that fail */
+    struct lose lose;           /* in front of the cloud of routing */
+    /* Of the answer that is taken: its text, and of each token an asked_token and a float. */
+    struct buf text, trace, scores;
 };
 
 struct asking_options {
     const char *policy; /* the most demanding policy that will run: it decides whether a router and
                            a cloud are opened, as --policy does; NULL: that of the options */
-    bool required; /* whatever --cloud says: a fault ends the run, where a cloud is needed at all */
     size_t max_tokens;
     uint64_t seed;
-    uint64_t step_ns; /* least time of a step, to simulate a slower machine; 0: none */
-    /* NULL: times are measured. Else they are those of this clock, with --ahead, and answers are
-     * written in step, which gives the same text. A call fails at the clock's deadline. Each answer
-     * begins with a closed breaker, so that it does not depend on those before it. */
-    const struct virtual_clock *clock;
+    /* Share of the calls that fail, drawn from seed and prefix: the token is the small model's
+     * then. Each answer begins with a closed breaker, so that it does not depend on those before
+     * it. A call that fails by itself ends the run. */
+    double lose;
+    bool keeps; /* or keeps the small model's token there */
 };
 
 /* Open engine, routing and sampler from the shared options (setup.h). On error *a is all zero.
@@ -81,8 +75,8 @@ int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t
                    struct err *err);
 
 /* Begin another series of answers; none is in flight. What it costs must not depend on what was
- * asked before: what is kept in memory is forgotten, and the stand-in server of this process draws
- * losses anew. Unless times mean nothing, the models also forget what they have read. */
+ * asked before: what is kept in memory is forgotten. If it is timed, the models also forget what
+ * they have read. */
 void asking_begin(struct asking *a, bool timed);
 
 struct asking_how { /* what decides about one token */
@@ -121,15 +115,10 @@ struct asked {         /* one answer */
      * written at the same time, total_ms is since the answer before it was taken, so that a sum is
      * the time of all. */
     struct decode_stats stats;
-    size_t missing; /* of fallback, those that the cloud failed to give: no limit, no private text
-                       and no deadline of the virtual clock kept them from it */
     struct asked_work work;
     uint64_t hash;            /* over ids and sources of the tokens in order; 0: not known */
     const char *id;           /* of the item, as in struct task_item; as long as that */
     char answer[TASK_ANSWER]; /* what was extracted; "": nothing */
-    /* Tokens and ids that the limits have counted so far, this answer included. */
-    bool limited;
-    uint64_t counts[2];
     /* The tokens in order and the text, borrowed until the next asking_take. */
     const struct asked_token *trace; /* [tokens] */
     const float *scores;             /* [tokens]; NaN: the policy has none */
@@ -147,7 +136,5 @@ int asking_send(struct asking *a, struct task *t, size_t i, const struct asking_
 int asking_take(struct asked *out, struct asking *a, struct err *err);
 /* End what is in flight: from now on, asking_take fails for answers that are not complete. */
 void asking_stop(struct asking *a);
-/* Let the limits be as after this answer, which was asked before. False: they are not known. */
-bool asking_resume(struct asking *a, const struct asked *one);
 
 #endif

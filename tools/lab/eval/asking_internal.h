@@ -39,10 +39,6 @@ bool asking_take_token(void *sent, const struct decode_token *t);
  * model would have said: no call leaves before the one before it is answered. */
 bool asking_ahead(const struct asking_sent *s);
 
-/* Return the share that an answer is held to: a router's own would say more of the share for which
- * it was calibrated than of the router. */
-float asking_max_routed(const struct asking_sent *s);
-
 /* asking_many.c */
 
 /* Return the option with which answers must be written one after the other, or NULL. */

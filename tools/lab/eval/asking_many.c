@@ -19,9 +19,8 @@ const char *asking_alone(const struct asking *a)
         const char *name;
         bool given;
     } rows[] = {
-        /* A simulated time is that of one text on a machine of its own. */
-        { "--clock virtual", a->is_virtual },
-        { "--edge-ms", a->step_ns > 0 },
+        /* One call at a time passes through it. */
+        { "--lose", a->rate > 0 },
         /* What an answer uses up is not there for those after it. */
         { "a limit on what the cloud may cost", a->routing.gate.quota != NULL },
     };
@@ -98,7 +97,6 @@ int asking_many_send(struct asking_sent *s, struct err *err)
                                       .threshold =
                                           isnan(s->how.threshold) ? 0.5f : s->how.threshold,
                                       .tie = s->how.tie,
-                                      .max_routed = asking_max_routed(s),
                                       .ahead = asking_ahead(s),
                                       .max_cloud_tokens = UINT64_MAX };
     const struct text_wish wish = {

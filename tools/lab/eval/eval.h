@@ -13,19 +13,16 @@ struct eval_options {
     struct task_options task; /* its seed is that of policy random, too */
     const char *policies;     /* as eval_list_parse reads them; NULL: mlp if there is a router */
     size_t questions;         /* 0: the task's default */
-    size_t repeats;           /* trainings of each router that is named */
     size_t first, count;      /* answers: which of these are asked; count 0: all that are left */
-    const char *const *parts; /* [nparts] journals to put together in place of asking */
-    size_t nparts;
-    size_t max_tokens;     /* limit of one answer; 0: the task's default */
-    size_t context;        /* ppl: window; 0: the task's default */
-    float share;           /* for policies that have no threshold; NaN: as the first one routed */
-    const char *target;    /* share for every policy, or LOW:HIGH:N; NULL: their thresholds */
-    const char *against;   /* label of the policy that the others are compared with; NULL: none */
-    const char *calibrate; /* items to calibrate on; NULL: those of the task */
-    bool as_paper;         /* print the columns of the paper's Table 1 */
-    const char *jsonl, *items, *csv; /* paths of outputs; NULL: none */
-    bool required; /* answers: --cloud was not given, so that a fault ends the run */
+    size_t max_tokens;        /* limit of one answer; 0: the task's default */
+    size_t context;           /* ppl: window; 0: the task's default */
+    const char *cloud;        /* "auto", or "required" and NULL: a fault ends the run */
+    const char *target;       /* share for every policy; NULL: their thresholds */
+    const char *against;      /* label of the policy that others are compared with; NULL: none */
+    const char *calibrate;    /* items to calibrate on; NULL: those of the task */
+    const char *jsonl;        /* path of the journal; NULL: none */
+    float lose;               /* share of the calls that fail */
+    bool as_paper;            /* print the columns of the paper's Table 1 */
     bool json, quiet;
 };
 

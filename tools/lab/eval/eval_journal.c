@@ -66,20 +66,6 @@ static bool journal_read_trace(struct eval_journal *j, struct asked *a)
     return true;
 }
 
-/* Take what the limits had counted from the line. False: there is something else. */
-static bool journal_read_counts(struct eval_journal *j, struct asked *a)
-{
-    json_int_t tokens, ids;
-    const json_t *counts = json_object_get(j->read, "counts");
-    a->limited = counts != NULL;
-    if (!counts)
-        return true;
-    bool fine = json_unpack((json_t *)(size_t)counts, "[I, I!]", &tokens, &ids) == 0;
-    a->counts[0] = fine ? (uint64_t)tokens : 0;
-    a->counts[1] = fine ? (uint64_t)ids : 0;
-    return fine;
-}
-
 bool eval_journal_has(struct eval_journal *j, const struct eval_journal_key *key)
 {
     return eval_journal_find(j, key, false);
@@ -122,7 +108,7 @@ int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key
     bool fine = json_unpack((json_t *)(size_t)j->read, "{s:s, s:s, s?s}", "answer", &answer, "id",
                             &out->id, "hash", &hash) == 0 &&
                 strlen(answer) < sizeof(out->answer) && journal_read_figures(out, j->read) &&
-                journal_read_trace(j, out) && journal_read_counts(j, out);
+                journal_read_trace(j, out);
     if (!fine)
         return err_set(err, ERR_FORMAT, "%s: expected the fields of an answer", journal_where(j));
     out->hash = strtoull(hash, NULL, 16);
@@ -200,8 +186,6 @@ static void journal_add_figures(json_t **line, const struct asked *one)
 #define X(name, member) json_report_set(line, #name, json_integer((json_int_t)one->member));
     JOURNAL_COUNTS(X)
 #undef X
-    if (one->missing) /* it is asked again */
-        json_report_set(line, "missing", json_integer((json_int_t)one->missing));
 }
 
 int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *key, uint64_t subject,
@@ -217,10 +201,6 @@ int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *ke
         json_report_set(&line, "hash", json_sprintf("%016" PRIx64, one->hash));
     journal_add_trace(&line, one);
     journal_add_scores(&line, one);
-    if (one->limited)
-        json_report_set(
-            &line, "counts",
-            json_pack("[I, I]", (json_int_t)one->counts[0], (json_int_t)one->counts[1]));
     return eval_journal_append(j, line, err);
 }
 

@@ -3,9 +3,8 @@
  *
  * The first line has the settings of the run. A line for each threshold and for each answer
  * follows, in the order in which the run makes them. A run that is repeated reads what is there and
- * appends the rest, after a line about its machine if that is another. An answer with a token that
- * the cloud failed to give is no answer of its policy: it is asked again, and its new line counts
- * instead. */
+ * appends the rest, after a line about its machine if that is another. An answer that lacks tokens
+ * ("missing", up to 0.5.1) is none. tools/lab/study/README.md has the fields. */
 #ifndef TOOLS_LAB_EVAL_EVAL_JOURNAL_H
 #define TOOLS_LAB_EVAL_EVAL_JOURNAL_H
 
@@ -27,23 +26,10 @@ struct eval_journal_key { /* which answer it is */
 };
 
 /* Open or create a journal. settings is an object, which is borrowed. A last line that was not
- * finished is cut off; if answers depend on those before them (ordered), so is all from the first
- * answer on that lacks tokens. ERR_ARG if the file was written with other settings, which it names;
+ * finished is cut off. ERR_ARG if the file was written with other settings, which it names;
  * ERR_FORMAT, ERR_IO, ERR_NOMEM. */
 int eval_journal_open(struct eval_journal **out, const char *path, const json_t *settings,
-                      bool ordered, struct err *err);
-/* Open the parts of one run as one journal, to read. ERR_ARG names the field, threshold or item in
- * which one differs: their settings must be the same but for first and count, and so must
- * thresholds, and answers that several parts hold, which count once. ERR_FORMAT, ERR_IO, ERR_NOMEM.
- */
-int eval_journal_merge(struct eval_journal **out, const char *const *paths, size_t n,
-                       struct err *err);
-/* Return the settings, which are the journal's; of parts, those of the first. Their `on` is what
- * made all answers: the date of the first, and "several" (of a number null) where others differ. */
-const json_t *eval_journal_settings(const struct eval_journal *j);
-/* Set at, subject and n of *out to the items that were asked, in their order. ERR_FORMAT: there are
- * none. */
-int eval_journal_items(struct eval_items *out, const struct eval_journal *j, struct err *err);
+                      struct err *err);
 void eval_journal_close(struct eval_journal *j); /* NULL is fine */
 
 /* Read the answer, if the file has it: *found. Its trace is valid

@@ -94,10 +94,8 @@ static json_t *journal_as_written(const json_t *value)
     return same;
 }
 
-/* Compare the settings of the file, in j->json, with these; those of parts differ in their place.
- */
-static int journal_check_settings(const struct eval_journal *j, json_t *settings, bool part,
-                                  struct err *err)
+/* Compare the settings of the file, in j->json, with these. */
+static int journal_check_settings(const struct eval_journal *j, json_t *settings, struct err *err)
 {
     const json_t *have = json_object_get(j->json, "settings");
     const char *key;
@@ -110,9 +108,8 @@ static int journal_check_settings(const struct eval_journal *j, json_t *settings
     json_object_foreach(settings, key, want)
     {
         const json_t *found = json_object_get(have, key);
-        bool other = !strcmp(key, "on") || /* the machine, whose bits are the same */
-                     (part && (!strcmp(key, "first") || !strcmp(key, "count")));
-        if (other || json_equal(found, want))
+        bool machine = !strcmp(key, "on"); /* its bits are the same */
+        if (machine || json_equal(found, want))
             continue;
         char *a = json_dumps(want, JSON_ENCODE_ANY), *b = json_dumps(found, JSON_ENCODE_ANY);
         int rc = err_set(err, ERR_ARG,
@@ -125,22 +122,16 @@ static int journal_check_settings(const struct eval_journal *j, json_t *settings
     return OK;
 }
 
-/* Let `all`, what answers were made with, say "several" (of a number null) where `on` is another;
- * it began at the date of the first. False: nothing changes. */
-static bool journal_combine(json_t *all, const json_t *on)
+/* True when two descriptions are of one machine, whatever the date. */
+static bool journal_same_machine(const json_t *a, const json_t *b)
 {
-    const char *key;
-    json_t *one;
-    bool changes = false;
-    json_object_foreach((json_t *)(size_t)on, key, one)
-    {
-        const json_t *have = json_object_get(all, key);
-        json_t *mixed = json_is_string(one) ? json_string("several") : json_null();
-        if (strcmp(key, "date") && !json_equal(one, have) && !json_equal(mixed, have))
-            changes = json_object_set(all, key, mixed) == 0;
-        json_decref(mixed);
-    }
-    return changes;
+    json_t *x = json_copy((json_t *)(size_t)a), *y = json_copy((json_t *)(size_t)b);
+    json_object_del(x, "date");
+    json_object_del(y, "date");
+    bool same = json_equal(x, y);
+    json_decref(x);
+    json_decref(y);
+    return same;
 }
 
 /* Write the key of a line. threshold: not of an answer. */
@@ -150,29 +141,15 @@ static void journal_key(char out[KEY], bool threshold, const char *policy, size_
     snprintf(out, KEY, "%c %zu %zu %s", threshold ? 't' : 'a', point, item, policy);
 }
 
-/* True when two lines hold the same answer; it may have taken another time. */
-static bool journal_same(const json_t *a, const json_t *b)
-{
-    static const char *const fields[] = { "text", "trace", "right", "hash" };
-    for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
-        const json_t *has = json_object_get(a, fields[i]), *of = json_object_get(b, fields[i]);
-        bool older = !has && !strcmp(fields[i], "hash"); /* it was written without them */
-        if (of && !older && !json_equal(has, of))
-            return false;
-    }
-    return true;
-}
-
-/* Keep all lines after the first one, but for answers that lack tokens. ordered: an answer depends
- * on those before it, so the file is cut before the first one of these. */
-static int journal_keep_lines(struct eval_journal *j, bool ordered, struct err *err)
+/* Keep all lines after the first one. */
+static int journal_keep_lines(struct eval_journal *j, struct err *err)
 {
     int rc;
-    for (off_t at = ftello(j->f); journal_next(j, &rc, err); at = ftello(j->f)) {
+    while (journal_next(j, &rc, err)) {
         char key[KEY];
-        const json_t *on = json_object_get(j->json, "on");
+        json_t *on = json_object_get(j->json, "on");
         if (on) {
-            journal_combine(json_object_get(j->settings, "on"), on);
+            json_object_set(j->settings, "on", on);
             continue;
         }
         const char *policy = NULL, *calibrated = NULL;
@@ -182,23 +159,9 @@ static int journal_keep_lines(struct eval_journal *j, bool ordered, struct err *
             !policy == !calibrated)
             return err_set(err, ERR_FORMAT, "%s: line %zu: expected an answer or a threshold",
                            j->path, j->line);
-        if (ordered && missing)
-            return ftruncate(fileno(j->f), at) == 0 ? OK : journal_io(j, err);
         if (missing)
             continue;
-        json_t *threshold = json_object_get(j->json, "threshold");
         journal_key(key, calibrated, policy ? policy : calibrated, (size_t)point, (size_t)item);
-        const json_t *before = json_object_get(j->lines, key);
-        if (before && policy && !journal_same(before, j->json))
-            return err_set(err, ERR_ARG, "%s: line %zu: item %lld: expected the answer of %s",
-                           j->path, j->line, (long long)item,
-                           json_string_value(json_object_get(before, "where")));
-        if (before && calibrated && !json_equal(json_object_get(before, "threshold"), threshold))
-            return err_set(err, ERR_ARG,
-                           "%s: line %zu: threshold of policy %s: expected %.9g, found %.9g",
-                           j->path, j->line, calibrated,
-                           json_number_value(json_object_get(before, "threshold")),
-                           json_number_value(threshold));
         json_t *where = json_sprintf("%s: line %zu", j->path, j->line);
         if (json_object_set_new(j->json, "where", where) != 0 ||
             json_object_set(j->lines, key, j->json) != 0)
@@ -207,35 +170,16 @@ static int journal_keep_lines(struct eval_journal *j, bool ordered, struct err *
     return rc;
 }
 
-/* Make a journal without lines. */
-static int journal_begin(struct eval_journal **out, struct err *err)
+/* Read what is there, and note this process if its machine is another one than the last. */
+static int journal_resume(struct eval_journal *j, struct err *err)
 {
-    struct eval_journal *j = *out = calloc(1, sizeof(*j));
-    if (j && (j->lines = json_object()))
-        return OK;
-    return err_set(err, ERR_NOMEM, "eval: out of memory");
-}
-
-/* Close it after an error, else leave it open. */
-static int journal_opened(struct eval_journal **j, int rc)
-{
-    if (rc == OK)
-        return OK;
-    eval_journal_close(*j);
-    *j = NULL;
-    return rc;
-}
-
-/* Read what is there, and note it if this process is another one than those before it. */
-static int journal_resume(struct eval_journal *j, bool ordered, struct err *err)
-{
-    int rc = journal_check_settings(j, j->settings, false, err);
+    int rc = journal_check_settings(j, j->settings, err);
     if (rc != OK)
         return rc;
     json_t *own = json_incref(json_object_get(j->settings, "on"));
     json_object_set(j->settings, "on", json_object_get(json_object_get(j->json, "settings"), "on"));
-    rc = journal_keep_lines(j, ordered, err);
-    if (rc == OK && journal_combine(json_object_get(j->settings, "on"), own))
+    rc = journal_keep_lines(j, err);
+    if (rc == OK && !journal_same_machine(own, json_object_get(j->settings, "on")))
         rc = eval_journal_append(j, json_pack("{s:O}", "on", own), err);
     json_decref(own);
     return rc;
@@ -257,23 +201,27 @@ static int journal_write(struct eval_journal *j, struct err *err)
 }
 
 int eval_journal_open(struct eval_journal **out, const char *path, const json_t *settings,
-                      bool ordered, struct err *err)
+                      struct err *err)
 {
-    int rc = journal_begin(out, err);
-    struct eval_journal *j = *out;
-    if (rc != OK)
-        return journal_opened(out, rc);
+    struct eval_journal *j = *out = calloc(1, sizeof(*j));
+    if (!j)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     j->path = path;
+    j->lines = json_object();
     j->settings = journal_as_written(settings);
-    rc = j->settings ? journal_write(j, err) : err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    int rc = j->lines && j->settings ? journal_write(j, err)
+                                     : err_set(err, ERR_NOMEM, "%s: out of memory", path);
     if (rc == OK)
         rc = journal_cut(j, err);
-    if (rc == OK && journal_next(j, &rc, err)) {
-        rc = journal_resume(j, ordered, err);
-    } else if (rc == OK) {
+    if (rc == OK && journal_next(j, &rc, err))
+        rc = journal_resume(j, err);
+    else if (rc == OK)
         rc = eval_journal_append(j, json_pack("{s:O}", "settings", settings), err);
+    if (rc != OK) {
+        eval_journal_close(j);
+        *out = NULL;
     }
-    return journal_opened(out, rc);
+    return rc;
 }
 
 void eval_journal_close(struct eval_journal *j)
@@ -287,75 +235,6 @@ void eval_journal_close(struct eval_journal *j)
     json_decref(j->lines);
     free(j->trace);
     free(j);
-}
-
-/* Open a part, check its settings against those of the first, and keep its lines. */
-static int journal_add_part(struct eval_journal *j, const char *path, struct err *err)
-{
-    int rc;
-    if (j->f)
-        fclose(j->f);
-    j->path = path;
-    j->line = 0;
-    j->f = fopen(path, "r");
-    if (!j->f)
-        return journal_io(j, err);
-    if (!journal_next(j, &rc, err))
-        return rc == OK ? err_set(err, ERR_FORMAT, "%s: expected settings, found none", path) : rc;
-    json_t *own = json_object_get(j->json, "settings");
-    if (!j->settings)
-        j->settings = json_incref(own);
-    rc = journal_check_settings(j, j->settings, true, err);
-    if (rc != OK)
-        return rc;
-    journal_combine(json_object_get(j->settings, "on"), json_object_get(own, "on"));
-    return journal_keep_lines(j, false, err);
-}
-
-int eval_journal_merge(struct eval_journal **out, const char *const *paths, size_t n,
-                       struct err *err)
-{
-    int rc = journal_begin(out, err);
-    for (size_t i = 0; rc == OK && i < n; i++)
-        rc = journal_add_part(*out, paths[i], err);
-    return journal_opened(out, rc);
-}
-
-const json_t *eval_journal_settings(const struct eval_journal *j)
-{
-    return j->settings;
-}
-
-int eval_journal_items(struct eval_items *out, const struct eval_journal *j, struct err *err)
-{
-    size_t bytes, most = json_object_size(j->lines);
-    const char *key;
-    json_t *line;
-    json_int_t item, subject, point;
-    const char *policy, *same = NULL;
-    if (size_mul(&bytes, most + 1, sizeof(*out->subject))) {
-        out->at = malloc(bytes);
-        out->subject = malloc(bytes);
-    }
-    if (!out->at || !out->subject)
-        return err_set(err, ERR_NOMEM, "eval: out of memory");
-    json_object_foreach(j->lines, key, line)
-    {
-        if (json_unpack(line, "{s:s, s:I, s:I, s:I}", "policy", &policy, "point", &point, "item",
-                        &item, "subject", &subject) != 0)
-            continue;
-        same = same ? same : policy;
-        if (point || strcmp(same, policy) != 0)
-            continue;
-        size_t at = out->n++;
-        for (; at && out->at[at - 1] > (size_t)item; at--) { /* it was asked again, at the end */
-            out->at[at] = out->at[at - 1];
-            out->subject[at] = out->subject[at - 1];
-        }
-        out->at[at] = (size_t)item;
-        out->subject[at] = (uint64_t)subject;
-    }
-    return out->n ? OK : err_set(err, ERR_FORMAT, "%s: expected answers, found none", j->path);
 }
 
 bool eval_journal_find(struct eval_journal *j, const struct eval_journal_key *key, bool threshold)

@@ -12,7 +12,7 @@ struct eval_journal {
     FILE *f;
     size_t line;        /* number of the line read last */
     json_t *json;       /* that line */
-    json_t *settings;   /* of the file, or of the first part */
+    json_t *settings;   /* of this run; its `on` is of the latest line about a machine */
     json_t *lines;      /* by key; `where` of each is its place for messages */
     const json_t *read; /* the one that is taken apart */
     struct asked_token *trace;

@@ -11,17 +11,6 @@
 #include "router/routing.h"
 #include "tools/cli/shared_options.h"
 
-size_t eval_entry_trainings(const struct eval_entry *e)
-{
-    return e->trainings ? e->trainings : 1;
-}
-
-void eval_entry_train(struct eval_entry *e, size_t t)
-{
-    if (e->each)
-        e->router = e->each[t];
-}
-
 const char *eval_entry_policy(const struct eval_entry *e)
 {
     return e->slot ? "slot" : e->query ? "query" : policy_name(e->policy);
@@ -35,11 +24,6 @@ bool eval_entry_alone(const struct eval_entry *e)
 bool eval_entry_scores(const struct eval_entry *e)
 {
     return policy_scores(e->policy) && e->policy != POLICY_POSITION;
-}
-
-bool eval_entry_judges(const struct eval_entry *e)
-{
-    return policy_judges(e->policy) && !e->query;
 }
 
 /* Return the name of a file without its folders. */
@@ -96,25 +80,18 @@ static void list_tell_apart(struct eval_list *l)
         snprintf(l->at[last].label + strnlen(label, EVAL_LABEL - 5), 5, "#%zu", same % 100);
 }
 
-/* Add the entry text[n]; on error the list is empty. */
-static int list_add(struct eval_list *l, const char *text, size_t n, struct err *err)
-{
-    int rc = l->n < EVAL_POLICIES
-                 ? list_parse_entry(&l->at[l->n++], text, n, err)
-                 : err_set(err, ERR_ARG, "--policy: expected at most %d names", EVAL_POLICIES);
-    if (rc != OK)
-        eval_list_close(l);
-    return rc;
-}
-
 int eval_list_parse(struct eval_list *out, const char *text, struct err *err)
 {
     *out = (struct eval_list){ 0 };
     for (const char *p = text;; p++) {
         size_t len = strcspn(p, ",");
-        int rc = list_add(out, p, len, err);
-        if (rc != OK)
+        int rc = out->n < EVAL_POLICIES
+                     ? list_parse_entry(&out->at[out->n++], p, len, err)
+                     : err_set(err, ERR_ARG, "--policy: expected at most %d names", EVAL_POLICIES);
+        if (rc != OK) {
+            eval_list_close(out);
             return rc;
+        }
         p += len;
         list_tell_apart(out);
         if (!*p)
@@ -122,94 +99,40 @@ int eval_list_parse(struct eval_list *out, const char *text, struct err *err)
     }
 }
 
-/* Open a router of one entry, from a file or, if path is NULL, from beside the model. */
-static int list_open_router(struct router **out, const struct eval_entry *e, const char *path,
-                            const struct engine *engine, const struct routing_options *o,
-                            struct err *err)
+/* Open the router of one entry, from its file or from beside the model. */
+static int list_open_router(struct eval_entry *e, const struct engine *engine,
+                            const struct routing_options *o, struct err *err)
 {
     char beside[ROUTING_PATH];
+    const char *path = e->file;
     struct err note = { "" };
     if (!path && routing_find_router(beside, o, engine, e->policy))
         path = beside;
     if (!path)
         return err_set(err, ERR_ARG, "policy %s: no router beside %s, and none was named", e->label,
                        o->engine.model);
-    int rc = routing_router(out, engine, path, &note, err);
+    int rc = routing_router(&e->router, engine, path, &note, err);
     if (note.msg[0])
         fprintf(stderr, "mizzle: %s\n", note.msg);
-    if (rc == OK && router_kind(*out) != policy_router(e->policy))
+    if (rc == OK && router_kind(e->router) != policy_router(e->policy))
         return err_set(err, ERR_ARG, "--policy: %s: expected a %s, found a %s", path,
                        router_kind_name(policy_router(e->policy)),
-                       router_kind_name(router_kind(*out)));
+                       router_kind_name(router_kind(e->router)));
     return rc;
 }
 
-/* Write the path of training t of n. */
-static int list_training(char out[ROUTING_PATH], const char *file, size_t t, size_t n,
-                         struct err *err)
-{
-    char number[24] = "";
-    if (n > 1)
-        snprintf(number, sizeof(number), ".%zu", t + 1);
-    if ((size_t)snprintf(out, ROUTING_PATH, "%s%s", file, number) < ROUTING_PATH)
-        return OK;
-    return err_set(err, ERR_ARG, "--policy: %s: the path is too long", file);
-}
-
 int eval_list_open(struct eval_list *l, const struct engine *engine,
-                   const struct routing_options *o, enum policy open, size_t repeats,
-                   struct err *err)
+                   const struct routing_options *o, enum policy open, struct err *err)
 {
     int rc = OK;
     for (size_t i = 0; rc == OK && i < l->n; i++) {
         struct eval_entry *e = &l->at[i];
         /* That of --router, or the one beside the model. */
         bool same = policy_router(e->policy) == policy_router(open);
-        size_t n = e->file ? repeats : 1;
-        if (!policy_reads_router(e->policy) || (!e->file && same))
-            continue;
-        e->each = calloc(n, sizeof(struct router *));
-        if (!e->each)
-            return err_set(err, ERR_NOMEM, "--policy: out of memory");
-        for (size_t t = 0; rc == OK && t < n; t++) {
-            char path[ROUTING_PATH];
-            rc = e->file ? list_training(path, e->file, t, n, err) : OK;
-            e->trainings = t + 1;
-            if (rc == OK)
-                rc = list_open_router(&e->each[t], e, e->file ? path : NULL, engine, o, err);
-        }
-        eval_entry_train(e, 0);
+        if (policy_reads_router(e->policy) && (e->file || !same))
+            rc = list_open_router(e, engine, o, err);
     }
     return rc;
-}
-
-int eval_list_repeats(const struct eval_list *l, size_t repeats, struct err *err)
-{
-    bool named = repeats == 1;
-    for (size_t i = 0; i < l->n; i++)
-        named = named || l->at[i].file;
-    if (repeats < 1 || repeats > EVAL_TRAININGS)
-        return err_set(err, ERR_ARG, "--repeats: expected 1 to %d, found %zu", EVAL_TRAININGS,
-                       repeats);
-    if (!named)
-        return err_set(err, ERR_ARG,
-                       "--repeats: expected a policy with a router, such as mlp=FILE for FILE.1, "
-                       "FILE.2, ..., found none");
-    return OK;
-}
-
-/* Hash the router's file or, of several trainings, their hashes. False: one cannot be read. */
-static bool list_digest(char out[SHA256_HEX], const struct eval_entry *e, const char *path)
-{
-    char all[EVAL_TRAININGS][SHA256_HEX], training[ROUTING_PATH];
-    if (e->trainings < 2)
-        return sha256_file(out, path);
-    for (size_t t = 0; t < e->trainings; t++)
-        if (list_training(training, path, t, e->trainings, NULL) != OK ||
-            !sha256_file(all[t], training))
-            return false;
-    sha256_hex(out, all, e->trainings * SHA256_HEX);
-    return true;
 }
 
 void eval_list_note(struct eval_list *l, const struct router *own, const struct engine *engine,
@@ -235,7 +158,7 @@ void eval_list_note(struct eval_list *l, const struct router *own, const struct 
                 *task ? ", which learnt " : "", task);
         if (e->policy == POLICY_MLP && !e->query && strcmp(name, e->label) != 0)
             fprintf(stderr, "mizzle: %s\n", note.msg);
-        if (!list_digest(e->known.router_sha256, e, path))
+        if (!sha256_file(e->known.router_sha256, path))
             e->known.router_sha256[0] = 0;
         if (router_about(router)->has_model)
             snprintf(e->known.router_fingerprint, sizeof(e->known.router_fingerprint),
@@ -248,8 +171,7 @@ json_t *eval_list_json(const struct eval_list *l)
     json_t *list = json_array();
     for (size_t i = 0; i < l->n; i++) {
         const struct eval_entry *e = &l->at[i];
-        json_t *one = json_pack("{s:s, s:I}", "policy", e->label, "trainings",
-                                (json_int_t)eval_entry_trainings(e));
+        json_t *one = json_pack("{s:s, s:I}", "policy", e->label, "trainings", (json_int_t)1);
 #define X(name, bytes) json_object_set_new(one, #name, json_string(e->known.name));
         EVAL_ROUTER(X)
 #undef X
@@ -258,33 +180,10 @@ json_t *eval_list_json(const struct eval_list *l)
     return list;
 }
 
-int eval_list_read(struct eval_list *l, const json_t *policies, struct err *err)
-{
-    *l = (struct eval_list){ 0 };
-    for (size_t i = 0; i < json_array_size(policies); i++) {
-        const json_t *one = json_array_get(policies, i);
-        const char *label = json_string_value(json_object_get(one, "policy")), *text;
-        json_int_t trainings = json_integer_value(json_object_get(one, "trainings"));
-        int rc = list_add(l, label ? label : "", strlen(label ? label : ""), err);
-        if (rc != OK)
-            return rc;
-        struct eval_entry *e = &l->at[i];
-        e->trainings = trainings > 0 && trainings <= EVAL_TRAININGS ? (size_t)trainings : 1;
-#define X(name, bytes)                                     \
-    text = json_string_value(json_object_get(one, #name)); \
-    snprintf(e->known.name, bytes, "%s", text ? text : "");
-        EVAL_ROUTER(X)
-#undef X
-    }
-    return OK;
-}
-
 void eval_list_close(struct eval_list *l)
 {
     for (size_t i = 0; i < l->n; i++) {
-        for (size_t t = 0; l->at[i].each && t < l->at[i].trainings; t++)
-            router_close(l->at[i].each[t]);
-        free(l->at[i].each);
+        router_close(l->at[i].router);
         free(l->at[i].file);
     }
     *l = (struct eval_list){ 0 };
@@ -307,14 +206,6 @@ const char *eval_list_demanding(const struct eval_list *l)
             most = POLICY_RANDOM; /* any that needs no router */
     }
     return policy_name(most);
-}
-
-const struct eval_entry *eval_list_find(const struct eval_list *l, enum policy p)
-{
-    for (size_t i = 0; i < l->n; i++)
-        if (l->at[i].policy == p && !l->at[i].slot && !l->at[i].query)
-            return &l->at[i];
-    return NULL;
 }
 
 bool eval_list_has(const struct eval_list *l, const char *label)

@@ -14,7 +14,7 @@ struct err;
 struct routing_options;
 struct router;
 
-enum { EVAL_POLICIES = 16, EVAL_LABEL = 64, EVAL_TRAININGS = 64 };
+enum { EVAL_POLICIES = 40, EVAL_LABEL = 64 };
 
 /* X(name, bytes). What is known of a router: the file without its folders, numbered as the label
  * is; its SHA-256; the fingerprint of the model that it is bound to. */
@@ -28,9 +28,7 @@ struct eval_entry {
     bool slot;              /* policy slot: always, after the text of slot=TEXT (asking.h) */
     bool query;             /* policy query: mlp's score of the first token, for the answer */
     char *file;             /* of NAME=FILE; NULL: the router of the options */
-    struct router *router;  /* the one in use; NULL: that of the options, or not open yet */
-    struct router **each;   /* [trainings] of FILE.1, FILE.2, ... or of FILE; or NULL */
-    size_t trainings;       /* 0: one */
+    struct router *router;  /* NULL: that of the options, or not open yet */
     char label[EVAL_LABEL]; /* for people: "mlp", or "mlp=" and the file without its folders;
                              * the second of that name ends with #2 */
     struct {                /* once eval_list_note was called; "": it has none, or none is known */
@@ -48,15 +46,12 @@ struct eval_list {
 /* Parse policies separated by commas; those that need a router may name it: "never,mlp,mlp=FILE".
  * ERR_ARG names the one that is unknown; ERR_NOMEM. On error *out is empty. */
 int eval_list_parse(struct eval_list *out, const char *text, struct err *err);
-/* Open the routers of all entries, of those with a file as many trainings as there are repeats, but
- * those without a file whose policy is `open`: theirs is open already. Those of another policy are
+/* Open the routers of all entries but those without a file whose policy is `open`: theirs is open
+ * already. Those of another policy are
  * looked for as routing_find_router does. Prints a note for each that was calibrated with other
  * weights. ERR_ARG: none is there, or one of the other kind; the errors of routing_router. */
 int eval_list_open(struct eval_list *l, const struct engine *engine,
-                   const struct routing_options *o, enum policy open, size_t repeats,
-                   struct err *err);
-/* Check the number of trainings: more than one are those of a router that is named. ERR_ARG. */
-int eval_list_repeats(const struct eval_list *l, size_t repeats, struct err *err);
+                   const struct routing_options *o, enum policy open, struct err *err);
 /* Note what the routers of all entries are; own is that of the entries without one, open
  * already. */
 void eval_list_note(struct eval_list *l, const struct router *own, const struct engine *engine,
@@ -64,27 +59,17 @@ void eval_list_note(struct eval_list *l, const struct router *own, const struct 
 void eval_list_close(struct eval_list *l); /* all zero is fine */
 /* Return the policies with what is known of their routers; NULL: out of memory. */
 json_t *eval_list_json(const struct eval_list *l);
-/* Set *l to such a list, without routers. The errors of eval_list_parse. */
-int eval_list_read(struct eval_list *l, const json_t *policies, struct err *err);
 
-/* Return how many trainings of its router an entry has, at least 1. */
-size_t eval_entry_trainings(const struct eval_entry *e);
-/* Use the router of training t. */
-void eval_entry_train(struct eval_entry *e, size_t t);
 /* Return the name of its policy. */
 const char *eval_entry_policy(const struct eval_entry *e);
 /* True for a model alone: always and never. */
 bool eval_entry_alone(const struct eval_entry *e);
 /* True for the policies that have a threshold, which decides what share they route. */
 bool eval_entry_scores(const struct eval_entry *e);
-/* True for those that judge each token by its score alone. */
-bool eval_entry_judges(const struct eval_entry *e);
 /* Return the name of the policy for which routing_open must be called, so that the others work,
  * too: one that needs the router of the options (mlp rather than context), else one that needs the
  * cloud, else never. */
 const char *eval_list_demanding(const struct eval_list *l);
-/* Return the first entry of this policy, which slot and query are not, or NULL. */
-const struct eval_entry *eval_list_find(const struct eval_list *l, enum policy p);
 /* True when an entry has this label. */
 bool eval_list_has(const struct eval_list *l, const char *label);
 

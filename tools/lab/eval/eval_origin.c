@@ -41,7 +41,7 @@ void eval_origin_begin(struct eval_origin *o, const struct asking *a, const stru
 {
     const struct engine *e = &a->engine;
     struct cloud_identity cloud;
-    routed_identity(&cloud, &a->routing, a->server, e);
+    routed_identity(&cloud, &a->routing, e);
     eval_origin_edge(o, e, a->kv);
     SET(cloud_model, cloud.name);
     SET(cloud_url, cloud.url);
@@ -67,18 +67,6 @@ void eval_origin_json(json_t *writers, json_t *machine, const struct eval_origin
     EVAL_MACHINE(X)
 #undef X
     json_object_set_new(machine, "isa", json_string(o->isa));
-}
-
-void eval_origin_read(struct eval_origin *o, const json_t *writers, const json_t *machine)
-{
-#define X(name, bytes) SET(name, json_string_value(json_object_get(writers, #name)));
-    EVAL_WRITERS(X)
-    EVAL_BITS(X)
-#undef X
-#define X(name, bytes) SET(name, json_string_value(json_object_get(machine, #name)));
-    EVAL_MACHINE(X)
-#undef X
-    SET(isa, json_string_value(json_object_get(machine, "isa")));
 }
 
 void eval_origin_put(struct row *to, const struct eval_origin *o)

@@ -53,8 +53,6 @@ struct eval_origin { /* "": there is none, or it is not known */
 void eval_origin_begin(struct eval_origin *o, const struct asking *a, const struct task *t);
 /* Add to the object `writers` what writes the answers, and to `machine` where. */
 void eval_origin_json(json_t *writers, json_t *machine, const struct eval_origin *o);
-/* Set *o to what such objects hold. */
-void eval_origin_read(struct eval_origin *o, const json_t *writers, const json_t *machine);
 /* Set *o to what is known of the small model and the machine. */
 void eval_origin_edge(struct eval_origin *o, const struct engine *e, enum kvcache kv);
 /* Add it to a row: what writes, and where. */

@@ -9,68 +9,51 @@
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "tools/cli/setup.h"
-#include "tools/lab/eval/eval_journal.h"
 
 enum { MILLI_QUESTIONS = 1000, SPLIT = 5, LEAST_CALIBRATION = 48 };
 
-/* Parse LOW:HIGH:N. */
-static int plan_sweep(struct eval_plan *p, const char *text, struct err *err)
+/* Read --target-routed. */
+static int plan_target(struct eval_plan *p, const struct eval_options *o, float threshold,
+                       struct err *err)
 {
-    double low, high;
-    size_t n;
-    int end = 0;
-    if (sscanf(text, "%lf:%lf:%zu%n", &low, &high, &n, &end) != 3 || text[end] ||
-        !(low >= 0 && low <= high && high <= 1) || n < 2 || n > EVAL_TARGETS)
-        return err_set(
-            err, ERR_ARG,
-            "--target-routed: expected LOW:HIGH:N with 0 <= LOW <= HIGH <= 1 and N from 2 to %d, "
-            "such as 0:0.07:8, found %s",
-            EVAL_TARGETS, text);
-    for (size_t i = 0; i < n; i++)
-        p->targets[i] = low + (high - low) * (double)i / (double)(n - 1);
-    p->ntargets = n;
-    p->sweeps = true;
-    return OK;
-}
-
-int eval_plan_shares(struct eval_plan *p, const struct eval_options *o, float threshold,
-                     struct err *err)
-{
-    p->paper = o->as_paper && !o->target && isnan(threshold);
-    if (o->target && !isnan(threshold))
+    char *end, text[32];
+    p->target = (double)NAN;
+    if (!o->target)
+        return OK;
+    float target = strtof(o->target, &end);
+    if (!isnan(threshold))
         return err_set(err, ERR_ARG, "--target-routed, --threshold: expected one of them");
-    if (o->target && !isnan(o->share))
-        return err_set(err, ERR_ARG, "--share: expected without --target-routed");
-    if (!isnan(o->share) && !(o->share >= 0 && o->share <= 1))
-        return err_set(err, ERR_ARG, "--share: expected 0 to 1, found %g", (double)o->share);
-    if (o->target && strchr(o->target, ':'))
-        return plan_sweep(p, o->target, err);
-    if (o->target) {
-        char *end, text[32];
-        float target = strtof(o->target, &end);
-        if (!*o->target || *end || !(target >= 0 && target <= 1))
-            return err_set(err, ERR_ARG, "--target-routed: expected 0 to 1, found %s", o->target);
-        /* The decimal that was typed, not the nearest float. */
-        snprintf(text, sizeof(text), "%.7g", (double)target);
-        p->targets[p->ntargets++] = strtod(text, NULL);
-    }
+    if (!*o->target || *end || !(target >= 0 && target <= 1))
+        return err_set(err, ERR_ARG, "--target-routed: expected 0 to 1, found %s", o->target);
+    /* The decimal that was typed, not the nearest float. */
+    snprintf(text, sizeof(text), "%.7g", (double)target);
+    p->target = strtod(text, NULL);
     return OK;
 }
 
-int eval_plan_list(const struct eval_plan *p, const struct eval_list *l,
-                   const struct eval_options *o, float threshold, struct err *err)
+int eval_plan_check(struct eval_plan *p, const struct eval_list *l, const struct eval_options *o,
+                    float threshold, struct err *err)
 {
-    bool known = p->ntargets || p->paper || !isnan(threshold) || !isnan(o->share);
-    for (size_t i = 0; i < l->n; i++) {
+    int rc = plan_target(p, o, threshold, err);
+    p->paper = o->as_paper && !o->target && isnan(threshold);
+    bool given = o->target || p->paper || !isnan(threshold), known = given;
+    for (size_t i = 0; rc == OK && i < l->n; i++) {
         const struct eval_entry *e = &l->at[i];
         known = known || policy_reads_router(e->policy);
-        if (eval_entry_scores(e) && !known)
-            return err_set(err, ERR_ARG,
-                           "policy %s: give --threshold, --share, --target-routed "
-                           "or a policy before it whose share it takes",
-                           e->label);
+        if (!eval_entry_scores(e))
+            continue;
+        if (!known)
+            rc = err_set(err, ERR_ARG,
+                         "policy %s: give --threshold, --target-routed or a policy before it whose "
+                         "share it takes",
+                         e->label);
+        else if (!given && (o->first || o->count) && !policy_reads_router(e->policy))
+            rc = err_set(err, ERR_ARG,
+                         "--first: policy %s: expected --target-routed with it, as the share that "
+                         "another policy routes of all questions is not known in a part",
+                         e->label);
     }
-    return OK;
+    return rc;
 }
 
 bool eval_plan_calibrates(const struct eval_plan *p, const struct eval_list *l, float threshold)
@@ -79,7 +62,7 @@ bool eval_plan_calibrates(const struct eval_plan *p, const struct eval_list *l, 
         const struct eval_entry *e = &l->at[i];
         if (!eval_entry_scores(e) || e->policy == POLICY_RANDOM)
             continue;
-        if (p->ntargets || (!policy_reads_router(e->policy) && isnan(threshold) && !p->paper))
+        if (!isnan(p->target) || (!policy_reads_router(e->policy) && isnan(threshold) && !p->paper))
             return true;
     }
     return false;
@@ -114,27 +97,6 @@ static int plan_choose(struct eval_items *out, size_t most, int split, struct er
         out->subject[out->n] = subject;
         out->n += split < 0 || (subject % SPLIT == 0) == split;
     }
-    return OK;
-}
-
-int eval_plan_check(const struct eval_plan *p, const struct eval_list *list,
-                    const struct eval_options *o, struct err *err)
-{
-    const struct routing_options *l = &shared_options;
-    bool shared = p->ntargets || p->paper || !isnan(o->share) || !isnan(shared_options.threshold);
-    if (!o->first && !o->count)
-        return OK;
-    if (l->max_cloud_tokens != UINT64_MAX || l->max_cloud_input != UINT64_MAX)
-        return err_set(err, ERR_ARG,
-                       "--first: expected without limits of the cloud, with which an "
-                       "answer depends on those before it");
-    for (size_t i = 0; i < list->n && !shared; i++)
-        if (eval_entry_scores(&list->at[i]) && !policy_reads_router(list->at[i].policy))
-            return err_set(err, ERR_ARG,
-                           "--first: policy %s: expected --share or --target-routed with "
-                           "it, as the share that another policy routes of all questions is not "
-                           "known in a part",
-                           list->at[i].label);
     return OK;
 }
 
@@ -213,24 +175,18 @@ void eval_plan_close(struct eval_plan *p)
 
 json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options *o,
                            const struct eval_list *l, const struct asking *a,
-                           const struct eval_clock *clock, const struct eval_origin *origin)
+                           const struct eval_origin *origin)
 {
-    char seed[24], world[24], threshold[32], share[32], limits[120];
+    char seed[24], world[24], threshold[32];
     snprintf(seed, sizeof(seed), "%" PRIu64, o->task.seed);
     snprintf(world, sizeof(world), "%" PRIu64, o->task.world);
     snprintf(threshold, sizeof(threshold), "%.9g", shared_options.threshold);
-    snprintf(share, sizeof(share), "%.9g", (double)o->share);
-    const struct quota *most = &a->routing.quota;
-    /* The words of version 0.4, and "span" and "audit" of 0.5: their hash stands in published
-     * answers (items.h). */
+    /* Words of options that left, at what did nothing: their hash stands in published answers
+     * (tools/lab/study/answers.py). */
     static const char price[] = "worth 0, call 1, up 0, cached 0, down 0, wait 0";
-    snprintf(limits, sizeof(limits), "none");
-    if (quota_limits(most))
-        snprintf(limits, sizeof(limits), "tokens %" PRIu64 ", input %" PRIu64, most->tokens,
-                 most->input);
-    json_t *targets = json_array();
-    for (size_t i = 0; i < p->ntargets; i++)
-        json_array_append_new(targets, json_real(p->targets[i]));
+    json_t *clock = json_pack("{s:s, s:f, s:i, s:s, s:f}", "kind", "real", "edge_ms", 0.0,
+                              "latency_ms", 0, "bandwidth", "0", "loss", (double)o->lose);
+    json_t *targets = isnan(p->target) ? json_array() : json_pack("[f]", p->target);
     const char *other = p->calibration.task ? task_digest(p->calibration.task) : "";
     json_t *on = json_pack("{s:I}", "parallel", (json_int_t)a->parallel), *all = json_object();
     eval_origin_json(all, on, origin);
@@ -241,49 +197,16 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
         "cloud_tokens", (json_int_t)shared_options.cloud_tokens, "questions", (json_int_t)p->whole,
         "first", (json_int_t)p->first, "count", (json_int_t)p->asked.n, "max_tokens",
         (json_int_t)a->max_tokens, "seed", seed, "world", world, "policies", eval_list_json(l),
-        "targets", targets, "threshold", p->paper ? "paper" : threshold, "share", share, "clock",
-        eval_clock_json(clock), "kind", o->task.kind ? o->task.kind : "all", "wording",
+        "targets", targets, "threshold", p->paper ? "paper" : threshold, "share", "nan", "clock",
+        clock, "kind", o->task.kind ? o->task.kind : "all", "wording",
         o->task.wording ? o->task.wording : "all", "place",
         shared_options.place ? shared_options.place : "", "span", "0", "price", price, "by_cost",
-        false, "audit", 0.0, "max_routed", shared_options.max_routed, "limits", limits, "prices",
-        (json_int_t)0, (json_int_t)0, (json_int_t)0, "baselines",
-        p->baselines);                              /* last, as it follows from others */
+        false, "audit", 0.0, "max_routed", 0.0, "limits", "none", "prices", (json_int_t)0,
+        (json_int_t)0, (json_int_t)0, "baselines", false);
     bool fine = json_object_update(all, rest) == 0; /* false if one is NULL */
     json_decref(rest);
     if (fine)
         return all;
     json_decref(all);
     return NULL;
-}
-
-int eval_plan_read(struct eval_plan *p, struct eval_list *l, struct asking *a,
-                   const struct eval_journal *j, struct err *err)
-{
-    const char *task, *threshold;
-    const json_t *targets, *policies, *target;
-    json_int_t up, cached, down, whole;
-    int by_cost, baselines;
-    size_t i;
-    json_t *settings = (json_t *)(size_t)eval_journal_settings(j);
-    if (json_unpack(settings, "{s:s, s:s, s:o, s:o, s:b, s:b, s:I, s:[I, I, I]}", "task", &task,
-                    "threshold", &threshold, "targets", &targets, "policies", &policies, "by_cost",
-                    &by_cost, "baselines", &baselines, "questions", &whole, "prices", &up, &cached,
-                    &down) != 0 ||
-        json_array_size(targets) > EVAL_TARGETS || by_cost || up || cached || down)
-        return err_set(err, ERR_FORMAT, "--merge: expected the settings of this version of eval");
-    json_array_foreach(targets, i, target) p->targets[i] = json_real_value(target);
-    p->ntargets = i;
-    p->sweeps = i > 1;
-    p->paper = !strcmp(threshold, "paper");
-    p->baselines = baselines;
-    p->asked.closed = !strcmp(task, "milli");
-    a->routing.gate.quota = NULL;
-    int rc = eval_journal_items(&p->asked, j, err);
-    if (rc == OK && p->asked.n != (size_t)whole)
-        rc =
-            err_set(err, ERR_ARG,
-                    "--merge: questions: expected answers to %zu, found %zu: a part is missing, or "
-                    "has not finished",
-                    (size_t)whole, p->asked.n);
-    return rc == OK ? eval_list_read(l, policies, err) : rc;
 }

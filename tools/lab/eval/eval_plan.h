@@ -8,16 +8,13 @@
 
 #include "tools/lab/eval/asking.h"
 #include "tools/lab/eval/eval.h"
-#include "tools/lab/eval/eval_clock.h"
 #include "tools/lab/eval/eval_list.h"
 #include "tools/lab/eval/eval_origin.h"
-#include "tools/lab/eval/statistics.h"
 #include "tools/lab/tasks/task.h"
 
 struct err;
-struct eval_journal;
 
-enum { EVAL_TARGETS = STATISTICS_POINTS, EVAL_CALIBRATION = 4000 };
+enum { EVAL_CALIBRATION = 4000 };
 
 struct eval_items {
     struct task *task;
@@ -30,27 +27,17 @@ struct eval_items {
 struct eval_plan {
     struct eval_items asked, calibration; /* the two may share a task; calibration may be empty */
     size_t whole, first;                  /* those asked are a part of this many, from first on */
-    double targets[EVAL_TARGETS];         /* [ntargets] shares for every policy; 0: none given */
-    size_t ntargets;
-    bool sweeps;
-    bool baselines; /* each model is asked alone, whether it is in the list or not */
-    bool paper;     /* the thresholds of paper_table.h for every policy, in place of one */
+    double target;                        /* share for every policy; NaN: none given */
+    bool paper; /* the thresholds of paper_table.h for every policy, in place of one */
 };
 
-/* Check the options that concern shares and thresholds, and parse --target-routed. threshold is
- * --threshold, or NaN. ERR_ARG. */
-int eval_plan_shares(struct eval_plan *p, const struct eval_options *o, float threshold,
-                     struct err *err);
-/* Check that every policy without a threshold has a share to aim at: one that is given, or that of
- * a policy before it. ERR_ARG names the policy. */
-int eval_plan_list(const struct eval_plan *p, const struct eval_list *l,
-                   const struct eval_options *o, float threshold, struct err *err);
+/* Read --target-routed, and check what concerns shares and thresholds. threshold is --threshold, or
+ * NaN. Every policy without one must have a share to aim at, or one before it whose share it takes,
+ * which a part (--first) does not know. ERR_ARG names the policy. */
+int eval_plan_check(struct eval_plan *p, const struct eval_list *l, const struct eval_options *o,
+                    float threshold, struct err *err);
 /* True when a policy of the list has to be calibrated. */
 bool eval_plan_calibrates(const struct eval_plan *p, const struct eval_list *l, float threshold);
-/* Refuse what a part (--first) cannot know: what other parts have used of a limit, or
- * which share the first policy routes of all questions. ERR_ARG. */
-int eval_plan_check(const struct eval_plan *p, const struct eval_list *list,
-                    const struct eval_options *o, struct err *err);
 /* Open the tasks and choose the items. A file is split by a hash of the subject, if anything has to
  * be calibrated and --calibration names no other file: one item in five is calibrated on and not
  * asked. ERR_ARG if nothing is left to ask, and the errors of task_open. */
@@ -58,14 +45,10 @@ int eval_plan_open(struct eval_plan *p, const struct eval_options *o, bool calib
                    struct err *err);
 void eval_plan_close(struct eval_plan *p); /* all zero is fine */
 
-/* Set *p, *l and the parts of *a that results are printed with to what a journal was made with:
- * its settings, and the items of its answers. ERR_ARG: not all have one; ERR_FORMAT, ERR_NOMEM. */
-int eval_plan_read(struct eval_plan *p, struct eval_list *l, struct asking *a,
-                   const struct eval_journal *j, struct err *err);
 /* Return all settings that the answers and their times depend on, for the journal; `on` of them is
  * where this process runs. NULL: out of memory. */
 json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options *o,
                            const struct eval_list *l, const struct asking *a,
-                           const struct eval_clock *clock, const struct eval_origin *origin);
+                           const struct eval_origin *origin);
 
 #endif

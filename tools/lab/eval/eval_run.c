@@ -33,12 +33,9 @@ static struct asking_how run_how(const struct eval_result *r)
 }
 
 /* Return which answer it is. */
-static struct eval_journal_key run_key(const struct eval_run *run, const struct eval_result *r,
-                                       size_t item)
+static struct eval_journal_key run_key(const struct eval_result *r, size_t item)
 {
-    /* Each training has points of its own. */
-    return (struct eval_journal_key){ r->entry->label, r->target,
-                                      r->trainings * run->points + r->point, item };
+    return (struct eval_journal_key){ r->entry->label, r->target, r->point, item };
 }
 
 /* Send items from *next on that are not in the journal, as many as there is room for. */
@@ -49,7 +46,7 @@ static int run_send(struct eval_run *run, const struct eval_result *r, size_t *n
     const struct asking_how how = run_how(r);
     int rc = OK;
     for (; rc == OK && *next < items->n && asking_has_room(run->asking); ++*next) {
-        const struct eval_journal_key key = run_key(run, r, items->at[*next]);
+        const struct eval_journal_key key = run_key(r, items->at[*next]);
         if (!run->journal || !eval_journal_has(run->journal, &key))
             rc = asking_send(run->asking, items->task, items->at[*next], &how, err);
     }
@@ -61,7 +58,7 @@ static int run_take(struct eval_run *run, const struct eval_result *r, size_t at
                     struct err *err)
 {
     const struct eval_items *items = &run->plan->asked;
-    const struct eval_journal_key key = run_key(run, r, items->at[at]);
+    const struct eval_journal_key key = run_key(r, items->at[at]);
     int rc = asking_take(one, run->asking, err);
     if (rc == OK && run->journal)
         rc = eval_journal_write(run->journal, &key, items->subject[at], one, err);
@@ -75,7 +72,7 @@ static void run_rescue(struct eval_run *run, const struct eval_result *r, size_t
     struct err err;
     asking_stop(run->asking);
     for (; at < next && run->asking->flying; at++) {
-        const struct eval_journal_key key = run_key(run, r, run->plan->asked.at[at]);
+        const struct eval_journal_key key = run_key(r, run->plan->asked.at[at]);
         if (!eval_journal_has(run->journal, &key))
             run_take(run, r, at, &one, &err);
     }
@@ -88,22 +85,12 @@ static int run_item(struct eval_run *run, struct eval_result *r, size_t at, stru
     const struct eval_items *items = &run->plan->asked;
     size_t i = items->at[at];
     struct asked one;
-    const struct eval_journal_key key = run_key(run, r, i);
+    const struct eval_journal_key key = run_key(r, i);
     bool found = false;
     int rc = run->journal ? eval_journal_read(run->journal, &key, &one, &found, err) : OK;
-    if (rc == OK && !found && !items->task)
-        return err_set(err, ERR_ARG,
-                       "--merge: policy %s: item %zu: expected an answer, found none: let its part "
-                       "finish",
-                       r->entry->label, i);
     if (rc == OK && !found)
         rc = run_take(run, r, at, &one, err);
-    if (rc == OK && found && !asking_resume(run->asking, &one))
-        rc = err_set(err, ERR_FORMAT,
-                     "--jsonl: item %zu: expected counts of the limits, found none", i);
     run->before += found;
-    if (rc == OK && run->items && !one.left_out)
-        items_write(run->items, r, i, items->subject[at], &one);
     return rc == OK ? eval_result_add(r, &one, items->subject[at], err) : rc;
 }
 
@@ -115,8 +102,7 @@ int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err
     run->since = os_now_ns();
     run->before = run->done = 0;
     r->closed = items->closed;
-    if (items->task)
-        asking_begin(run->asking, !run->items);
+    asking_begin(run->asking, !run->journal);
     run_show(run, r, 0);
     for (size_t i = 0, next = 0; rc == OK && i < items->n; i++) {
         rc = run_send(run, r, &next, err);
@@ -224,7 +210,7 @@ static int run_calibrate(struct eval_run *run, struct eval_result *r, double sha
 int eval_run_threshold(struct eval_run *run, struct eval_result *r, float given, double share,
                        struct err *err)
 {
-    const struct eval_journal_key key = run_key(run, r, 0);
+    const struct eval_journal_key key = run_key(r, 0);
     bool known = false;
     int rc = run->journal ? eval_journal_read_threshold(run->journal, &key, &r->threshold, &r->tie,
                                                         &known, err)
@@ -232,10 +218,6 @@ int eval_run_threshold(struct eval_run *run, struct eval_result *r, float given,
     if (rc != OK || known)
         return rc;
     r->threshold = given;
-    if (!run->plan->asked.task)
-        return err_set(err, ERR_ARG,
-                       "--merge: policy %s: expected a threshold, found none: let its part finish",
-                       r->entry->label);
     if (isnan(given))
         rc = run_calibrate(run, r, share, err);
     if (rc == OK && run->journal)

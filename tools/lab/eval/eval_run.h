@@ -11,18 +11,15 @@
 #include "tools/lab/eval/eval_journal.h"
 #include "tools/lab/eval/eval_plan.h"
 #include "tools/lab/eval/eval_result.h"
-#include "tools/lab/eval/items.h"
 
 struct progress;
 struct err;
 
 /* All parts are the caller's. */
 struct eval_run {
-    const struct eval_plan *plan; /* without a task: all answers are in the journal */
+    const struct eval_plan *plan;
     struct asking *asking;        /* prepared for all items of the plan */
     struct eval_journal *journal; /* or NULL */
-    struct items_file *items;     /* gets all answers; or NULL */
-    size_t points;                /* shares or thresholds of each policy */
     struct progress *progress;    /* or NULL */
     size_t number, all;           /* results so far, the current one included; of the whole run */
     uint64_t since;               /* when the current result, or pass of calibration, began */
@@ -35,8 +32,8 @@ struct eval_run {
 };
 
 /* Ask all items under the policy of *r at its threshold; answers that are in the journal are read
- * from it. The cloud's memo is emptied first, so that calls, bytes and times are those of this
- * policy alone. */
+ * from it. The cloud's memo is emptied first, so that calls and bytes are those of this policy
+ * alone; without a journal the models forget what they have read, too, so that times are. */
 int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err);
 /* Set r->threshold to the given one or, if that is NaN, to the one at which the policy routes this
  * share of the tokens, on the items for calibration; for policy random that is the share itself.

@@ -2,7 +2,7 @@
  *
  * Source: She et al., arXiv 2504.07878: Qwen2.5-0.5B on the processor of an M1, without a KV cache,
  * and Qwen2.5-32B behind SGLang, 170 ms away. The answers are to 100 questions of CommonsenseQA and
- * have at most 100 tokens. The printed rows (tools/results/paper.sh) follow two rules, which
+ * have at most 100 tokens. The printed rows (router/results/paper.csv) follow two rules, which
  * paper_row_make also uses: TBT is the small model's time divided by the tokens that it
  * contributed, and the overall time is the small model's plus the rest, except at threshold 0.60,
  * where the rest is not in the sum. */

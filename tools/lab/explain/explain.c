@@ -140,7 +140,7 @@ static int explain_prepare(struct explain *x, struct err *err)
         return rc;
     rc = setup_check_policy(err);
     if (rc == OK)
-        rc = routed_open(&x->routing, &x->server, &x->engine, err);
+        rc = routed_open(&x->routing, &x->engine, err);
     if (rc == OK)
         rc = setup_kv(&x->kv, engine_best_kv(&x->engine), err);
     c = model_config(x->engine.model);
@@ -212,7 +212,7 @@ void explain_close(struct explain *x)
     free(x->without.tokens);
     session_close(x->session);
     if (x->engine.model)
-        routed_close(&x->routing, x->server);
+        routed_close(&x->routing);
     engine_close(&x->engine);
     *x = (struct explain){ .n = 0 };
 }

@@ -113,7 +113,6 @@ struct explain_without {
 struct explain {
     struct engine engine;
     struct routing routing;
-    struct stand_in *server;
     struct session *session;
     enum kvcache kv;
     struct explain_options o;

@@ -36,7 +36,6 @@ struct collecting {
     const struct collecting_options *how;
     struct engine engine;
     struct routing routing;
-    struct stand_in *server;
     struct task *task;
     struct sample_meta meta;
     struct sample_files files;
@@ -261,7 +260,7 @@ static int collecting_open_cloud(struct collecting *c, struct err *err)
     shared_options.cloud = "required";
     if (!shared_options.cloud_tokens) /* whole answers are written where no router decides */
         shared_options.cloud_tokens = shared_options.router ? 1 : CLOUD_MAX_TOKENS;
-    rc = routed_open(&c->routing, &c->server, &c->engine, err);
+    rc = routed_open(&c->routing, &c->engine, err);
     if (rc == OK)
         c->collect.cloud = routing_port(&c->routing);
     /* A file of answers keeps those of calls. */
@@ -317,7 +316,7 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
     KEEP(m->edge, e->name);
     KEEP(m->weights, e->weights);
     struct cloud_identity cloud;
-    routed_identity(&cloud, &c->routing, c->server, e);
+    routed_identity(&cloud, &c->routing, e);
     KEEP(m->cloud, cloud.name);
     KEEP(m->cloud_url, cloud.url);
     KEEP(m->cloud_says, cloud.says);
@@ -382,7 +381,7 @@ static void collecting_close(struct collecting *c)
     texts_close(c->collect.texts);
     session_close(c->collect.session);
     if (c->engine.model)
-        routed_close(&c->routing, c->server);
+        routed_close(&c->routing);
     task_close(c->task);
     engine_close(&c->engine);
     buf_free(&c->text);

@@ -3,10 +3,10 @@
 
 # Print the share of the cloud's tokens in the answers of a journal whose lines begin like this, and
 # its 95 % interval over questions.
-share_of() { # JOURNAL BEGIN
-    awk -v begin="$2" '
+share_of() { # JOURNAL POLICY SHARE POINT: of the policy and, if it has several, its trainings
+    awk -v policy="^{\"policy\":\"$2([.][0-9]+)?\",\"share\":$3,\"point\":$4," '
         function field(name) { match($0, "\"" name "\":[0-9]+"); return substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 3) + 0 }
-        index($0, begin) == 1 && /"item":/ {
+        $0 ~ policy && /"item":/ {
             n += !((i = field("item")) in t) # trainings answer the same questions
             t[i] += field("tokens"); c[i] += field("cloud"); tokens += field("tokens"); cloud += field("cloud")
         }
@@ -39,9 +39,9 @@ claim() { # CLAIM least|below|NUMBER VALUE COMMAND FIGURE LOW HIGH
 }
 
 by_citer() { # POLICY [SHARE]: print how many of the answers are right by CITER's rule, in percent
-    awk -v begin="{\"policy\":\"$1\",\"share\":${2:-null}," '
-        index($0, begin) == 1 && /"right":/ { n++; right += /"citer":true/ }
-        END { printf "%.1f", 100 * right / n }' "$out/ways.jsonl" || fails
+    awk -v policy="^{\"policy\":\"$1([.][0-9]+)?\",\"share\":${2:-null}," '
+        $0 ~ policy && /"right":/ { n++; right += /"citer":true/ }
+        END { printf "%.1f", 100 * right / n }' "$out/ways-${2:-0.02}.jsonl" || fails
 }
 
 rounded() { awk -v x="$1" 'BEGIN { if (x != "") printf "%.4f", x }'; } # VALUE
@@ -52,14 +52,12 @@ claims() {
     command="mizzle eval -m $edge $by $large $task $ask"
     for head in mlp mix; do
         here="policy=mlp router=$head target=0.060000"
-        way="$command${aside:+ $aside} --target-routed 0.06 --policy mlp${several:+=$out/1/$head $several}${single:+ --router $out/1/$head} --json"
+        way="$command${aside:+ $aside} --target-routed 0.06 --policy mlp=$out/1/$head$first --json${several:+ (mean with .2 to $last)}"
         # shellcheck disable=SC2086
         claim "60 % more right answers at thresholds for 6 % of the tokens ($head)" least 0.6 "$way" "$(
             rounded "$(value ways relative_gain $here)")" "$(rounded "$(value ways relative_gain_low $here)")" "$(
             rounded "$(value ways relative_gain_high $here)")"
-        policy=mlp
-        [ "$single$head" = 1mlp ] || policy=mlp=$head
-        share_of ways.jsonl "{\"policy\":\"$policy\",\"share\":0.06," >"$out/share"
+        share_of ways-0.06.jsonl "mlp=$head" 0.06 0 >"$out/share"
         read -r share low high <"$out/share"
         claim "less than 7 % of the tokens from the cloud there ($head)" below 0.07 "$way" "$share" "$low" "$high"
     done
@@ -68,17 +66,17 @@ claims() {
     echo "the small model writes 3.6 tokens per second (0.28 s each on an M1 without KV cache),3.6,mizzle bench model -m $edge -p 0 -n 16 -r 6,,,,speed.csv"
     point=0
     printed | while IFS=, read -r threshold routed rest; do
-        share_of table.jsonl "{\"policy\":\"mlp\",\"share\":null,\"point\":$point," >"$out/share"
+        share_of table.jsonl "mlp=mlp$first" null $point >"$out/share"
         read -r share low high <"$out/share"
         claim "Table 1: share of the tokens from the cloud at threshold $threshold" 0.01 "$(rounded "$(figure %.6f "$routed / 100")")" \
-            "$command $clock --ahead 0 --as-paper --policy mlp --router $out/1/mlp$first" "$share" "$low" "$high"
+            "$command --ahead 0 --as-paper --policy mlp=$out/1/mlp$first" "$share" "$low" "$high"
         point=$((point + 1))
     done
     rm -f "$out/share"
 }
 
 printed() { # the rows of the paper's Table 1
-    (. "$root/tools/results/paper.sh" && paper_printed) | cut -d , -f 2-
+    sed -n 's/^printed,//p' "$root/router/results/paper.csv"
 }
 
 html_table() { # of the comma-separated values on stdin
@@ -160,7 +158,7 @@ the paper's claim holds where both do. About 50 % are 40 to 60; a share of Table
 another, may be a point from the paper's. Tokens per second are below Table 1. claims.csv has the command of each.</p>
 $(cut -d , -f 1,2,4- "$out/claims.csv.new" | html_table)
 $([ -z "$aside" ] || echo "<p>Right is what a reader takes for the answer. By the rule of CITER's published scores, which finds fewer of them, it
-is $(by_citer never) % of never, $(by_citer always) % of always, and at 6 % of the tokens $(by_citer mlp${several:+=mlp} 0.06) % of mlp and $(by_citer mlp=mix 0.06) % of mix.</p>")
+is $(by_citer never) % of never, $(by_citer always) % of always, and at 6 % of the tokens $(by_citer mlp=mlp 0.06) % of mlp and $(by_citer mlp=mix 0.06) % of mix.</p>")
 <h2>Table 1</h2>
 <p>Seconds for 100 tokens. Printed in the paper, where another router gives another share at the same threshold:</p>
 $({ echo "threshold,routed of 100,SLM s,TTFT s,TBT s,communication and LLM s,overall s" && printed; } | html_table)

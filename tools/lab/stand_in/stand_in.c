@@ -95,11 +95,6 @@ struct stand_in *stand_in_of(const struct serve_exchange *x)
     return x->s->o.face_arg;
 }
 
-void stand_in_forget(struct stand_in *s)
-{
-    stand_in_chance_forget(s->draw);
-}
-
 void stand_in_set_network(struct stand_in *s, const struct stand_in_net *net)
 {
     pthread_mutex_lock(&s->lock);

@@ -36,8 +36,6 @@ int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struc
 /* Stop the server. Replies in progress may finish for 2 s; after that they end with status 503.
  * NULL is fine. */
 void stand_in_close(struct stand_in *s);
-/* Draw losses and faults as if no prefix had been asked for before. */
-void stand_in_forget(struct stand_in *s);
 /* Set the simulated network for the requests that begin from now on. Any thread. */
 void stand_in_set_network(struct stand_in *s, const struct stand_in_net *net);
 unsigned stand_in_port(const struct stand_in *s);

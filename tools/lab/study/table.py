@@ -10,7 +10,8 @@ T - 1 (Rao and Wu 1988). pgr is the performance gap recovered, (right - never) /
 relative_gain is right / never - 1; apgr7 is the mean pgr over shares from 0 to 7 %, the area under
 the lines between the measured points, in the last row of a policy whose shares reach from 0 to 7 %.
 never and always may stand in another journal, --ends, whose rows are not printed. --against
-compares with the policy of this label at the same share. Times are those of the journal.
+compares with the policy of this label at the same share; equal_share is the difference at an equal
+share of the tokens (equal in figures.py). Times are those of the journal.
 """
 import json
 import sys
@@ -23,7 +24,7 @@ from answers import Journal, Refused, lines_of, opened
 COLUMNS = ("task,policy,router,threshold,tie,target,seed,questions,trainings,right,accuracy,"
            "accuracy_low,accuracy_high,gain_low,gain_high,relative_gain,relative_gain_low,"
            "relative_gain_high,pgr,pgr_low,pgr_high,apgr7,apgr7_low,apgr7_high,against,difference,"
-           "difference_low,difference_high,apgr7_ratio,apgr7_ratio_low,apgr7_ratio_high,routed,"
+           "difference_low,difference_high,equal_share,equal_share_low,equal_share_high,apgr7_ratio,apgr7_ratio_low,apgr7_ratio_high,routed,"
            "tokens,cloud,fallback,citer,no_answer,truncated,prompt_tokens,calls,prefilled,cached,"
            "decoded,work,calls_answer,cloud_answer,edge_answer,ms,edge_ms,ttft_ms,tbt_ms,"
            "tbt_p95_ms")
@@ -120,16 +121,32 @@ class Row:
             self.pgrs = ratio(self.right - edge.right, large.right - edge.right)
         return [*gain, more, *mores, self.pgr, *(interval(self.pgrs) if many else NONE)]
 
-    def versus(self, other):
+    def statistic(self):
+        """Return right answers, tokens and those of the cloud: of the answers, then of each draw."""
+        runs = len(self.of["right"])
+        return [np.concatenate(([self.sum[x] / runs], self.draws.sums(self.of[x])))
+                for x in ("right", "tokens", "cloud")]
+
+    def level(self, other, edge, large):
+        """Return how far it is above another one at that one's share, and the interval."""
+        if not 0 < other.share < 1 or not (edge if self.share > other.share else large):
+            return [np.nan] * 3
+        models = [m.statistic() if m else None for m in (edge, large)]
+        more = f.equal(self.statistic(), other.statistic(), *models)
+        ends = interval(more[1:] / self.draws.items) if self.draws.count > 1 else NONE
+        return [more[0] / self.draws.n, *ends]
+
+    def versus(self, other, edge, large):
         if not other:
-            return ["", *[np.nan] * 6]
+            return ["", *[np.nan] * 9]
         draws = (self.right - other.right) / self.draws.items
         ends = interval(draws) if self.draws.count > 1 else NONE
         far, fars = np.nan, NONE
         if self.apgr7 and other.apgr7:
             far = self.apgr7[0] / other.apgr7[0] if other.apgr7[0] > 0 else np.nan
             fars = interval(ratio(self.apgr7[1], other.apgr7[1]))
-        return [other.label, self.accuracy - other.accuracy, *ends, far, *fars]
+        return [other.label, self.accuracy - other.accuracy, *ends, *self.level(other, edge, large),
+                far, *fars]
 
     def times(self):
         of = lambda name: np.mean([x[name] for x in self.lines])
@@ -228,7 +245,7 @@ def line(row, edge, large, other):
     counts = [row.journal.settings["seed"], str(row.draws.n), str(len(row.of["right"])),
               f"{s['right']:.0f}"]
     accuracy = [row.accuracy, *row.draws.accuracy(row.of["right"], not milli)]
-    against, *versus = row.versus(other)
+    against, *versus = row.versus(other, edge, large)
     whole = lambda *names: [f"{s[x]:.0f}" for x in names]
     out = [*texts, *f.fields(numbers), *counts,
            *f.fields([*accuracy, *row.beside, mean, *interval(each)]), against,

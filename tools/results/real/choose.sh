@@ -28,12 +28,11 @@ loop() {
     tried='' first=0
     mkdir -p "$work/$set/loop" || return
     while [ $first -lt 200 ]; do
-        tried="$tried $work/$set/loop/$first.csv"
+        journal=$work/$set/loop/$first.jsonl tried="$tried $work/$set/loop/$first.jsonl"
         # shellcheck disable=SC2086
-        [ -e "$work/$set/loop/$first.csv" ] || run eval -q -m "$edge" $by "$large" --task $task $form \
-            -n $max --data "$split/form.jsonl" --first $first:40 --repeats $trainings \
-            --policy "never,$(policies combined mlp primary),always" \
-            --items "$work/$set/loop/$first.csv" || return
+        run eval -q -m "$edge" $by "$large" --task $task $form -n $max --data "$split/form.jsonl" \
+            --first $first:40 --jsonl "$journal" \
+            --policy "never,$(trainings_of $trainings "$(policies combined mlp primary)"),always" || return
         first=$((first + 40))
     done
     # shellcheck disable=SC2086

@@ -267,7 +267,7 @@ curve() { # TEXTS
             # shellcheck disable=SC2086
             run eval -q -m "$edge" $by "$large" --task $task $form -n $max --data "$split/form.jsonl" \
                 --questions "${QUESTIONS:-200}" --policy "$(reads $head "$router")" $at \
-                --jsonl "$file-$pass.jsonl" --items "$file-$pass.csv" >/dev/null || return
+                --jsonl "$file-$pass.jsonl" >/dev/null && items_of "$file-$pass.jsonl" >"$file-$pass.csv" || return
             [ $pass -eq 2 ] || at=$(study_claim --threshold $target "$file-1.jsonl") || return
             at="--threshold ${at##*,}"
         done
@@ -327,7 +327,7 @@ score() { # NAME
     case $policy in *=*) set -- "$1" ;; *) set -- "$1" --threshold 0.4 ;; esac # no router has one
     # shellcheck disable=SC2086
     run eval -q -m "$edge" $by "$large" --task $task $form -n $max --data "$split/calibrated.jsonl" \
-        --items "$work/$set/scores-$1.csv" --policy "$policy" ${2:+$2 $3} ${repeats:+--repeats $repeats} --jsonl "$work/$set/scores-$1.jsonl" >/dev/null &&
+        --policy "$(trainings_of "${repeats:-1}" "$policy")" ${2:+$2 $3} --jsonl "$work/$set/scores-$1.jsonl" >/dev/null &&
         keep_aim scores-"$1" "$work/$set/scores-$1.jsonl"
 }
 
@@ -405,10 +405,12 @@ aim() { # FILE
     case $1 in
     */loop-context.jsonl) sed -n '/^{"calibrated"/p' "$1" ;;
     *)
-        awk -F, -v share="$share" -v policy="$(sed -n '1s/.*"policies":\[{"policy":"\([^"]*\)".*/\1/p' "$1")" '
-            NR > 1 && $1 == share {
+        # A training is a policy of its own, or up to 0.5.1 a point of the only one.
+        awk -F, -v share="$share" -v policies="$(sed -n '1s/.*"policies":\[\([^]]*\)\].*/\1/p' "$1" | grep -o '"policy":"[^"]*"' | cut -d '"' -f 4 | tr '\n' ,)" '
+            BEGIN { n = split(policies, policy, ",") - 1 }
+            FNR > 1 && $1 == share {
                 printf "{\"calibrated\":\"%s\",\"share\":%s,\"point\":%d,\"threshold\":%s,\"tie\":0.0}\n",
-                    policy, share, $4 - 1, $6
+                    policy[(n > 1) ? $4 : 1], share, (n > 1) ? 0 : $4 - 1, $6
             }' "$1"
         ;;
     esac >>"$known.new" && mv "$known.new" "$known"

@@ -26,8 +26,8 @@ ask() { # FORM POLICY: ask all questions, and keep the answers
     asked=$dir/$1-$2
     ! grep -qs "^$1,[0-9]*,$2," "$answers" || return 0
     "${MIZZLE:-build/mizzle}" eval -q -m "$edge" $by "$large" --task csqa -n 160 --policy "$2" \
-        --prompt "plain@$forms/$1.txt" --data "$dir/form.jsonl" --jsonl "$asked.jsonl" \
-        --items "$asked.csv" >"$asked.out" || return
+        --prompt "plain@$forms/$1.txt" --data "$dir/form.jsonl" \
+        --jsonl "$asked.jsonl" >"$asked.out" || return
     awk -v form="$1" -v policy="$2" '
         function field(name) {
             match($0, "\"" name "\":[^,}]*")

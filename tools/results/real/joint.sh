@@ -19,9 +19,8 @@ plan_joint() {
         measure joint 400 $target joint unseen
         measure joint-combined 400 $target joint-combined
     done
-    read_set open # at its own threshold, and limited as it is for a user
+    read_set open # at its own threshold
     measure joint 50 '' joint
-    measure held 50 '' held
     read_set reason # plan.md, "The second plan"
     step train-joints 5 "$collected" "$work/joint/joints.safetensors.$trainings" train_joints
     measure joints $whole $target joints joints-combined
@@ -59,8 +58,7 @@ train_joint() {
         [ $without != none ] || run router train -q --head combined --width $width_combined $list \
             -o "$work/joint/joint-combined.safetensors" >"$work/joint/joint-combined.txt" || return
     done
-    cp "$work/joint/without-none.safetensors" "$(joint_file)" &&
-        cp "$work/joint/without-none.safetensors" "$work/joint/held.safetensors" # for its other name
+    cp "$work/joint/without-none.safetensors" "$(joint_file)"
 }
 
 # Train both several times, each time on another draw of their samples.

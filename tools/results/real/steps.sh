@@ -220,7 +220,6 @@ policies() { # NAME...
             ;;
         joint) echo "mlp=$(joint_file)" ;;
         unseen) echo "mlp=$work/joint/without-$task.safetensors" ;;
-        held) echo "mlp=$work/joint/held.safetensors" ;;
         joints) echo "mlp=$work/joint/joints.safetensors" ;;
         joint*-combined) echo "combined=$work/joint/$head.safetensors" ;;
         mlp | combined | context) echo "$head=$(router_file $head)$file" ;;
@@ -244,7 +243,7 @@ measure() { # NAME QUESTIONS SHARE POLICY...
         always) time=$seconds_always ;;
         slot | position | random) ;;
         joints*) runs=$trainings searched=$trainings repeats=$trainings needs="split-$task train-joints" ;;
-        joint* | unseen | held) searched=${share:+1} needs="split-$part_of train-joint" ;;
+        joint* | unseen) searched=${share:+1} needs="split-$part_of train-joint" ;;
         entropy | max-prob | margin) searched=1 ;;
         *.1) searched=1 needs="split-$task train-$set" ;;
         *)
@@ -289,7 +288,7 @@ answers() { # PART PARTS POLICY...
         count=$((last - first < block ? last - first : block))
         asked_block=$work/$set/$name/$first-$count journal=$work/$set/$name/$first-$count.jsonl
         if ! [ -e "$asked_block.csv" ]; then
-            [ -s "$journal" ] || [ ! -e "$known" ] || begin_journal $first $count <"$known" >"$journal"
+            [ -s "$journal" ] || [ ! -e "$known" ] || begin_journal "$known" $first $count "$@" >"$journal" || return
             ask $first $count "$journal" "$asked_block.new" "$@" || return
             sed -n '1p; /^{"calibrated"/p' "$journal" >"$known.new" && mv "$known.new" "$known" || return
             mv "$asked_block.new" "$asked_block.csv"
@@ -327,34 +326,36 @@ keep_items() { # FILE
     fi
 }
 
-# What another place, version or machine has other names for is no other setting: the fingerprints
-# and digests decide.
-begin_journal() { # FIRST COUNT
-    version=$("$mizzle" --version)
-    cloud_name=${large##*/}
-    sed "1s/\"first\":[0-9]*,\"count\":[0-9]*/\"first\":$1,\"count\":$2/
-        1s/\"version\":\"[^\"]*\"/\"version\":\"${version#* }\"/
-        1s/\"cloud_model\":\"[^\"]*\"/\"cloud_model\":\"${cloud_name%.gguf}\"/"
+# Begin the journal of a part from what is kept, in which names are those of this place, version and
+# machine: the fingerprints and digests decide.
+begin_journal() { # FILE FIRST COUNT POLICY...
+    begin_from=$1 begin_first=$2 begin_count=$3 version=$("$mizzle" --version) cloud_name=${large##*/}
+    shift 3
+    "$python" -B tools/lab/study/answers.py begin "$begin_from" "$begin_first" "$begin_count" \
+        "${version#* }" "${cloud_name%.gguf}" "$(list_of "$@")"
+}
+
+list_of() { # POLICY...: print them as --policy takes them, each training by itself
+    list=$(policies "$@")
+    case $list in
+    slot) list="slot=$slot" ;;
+    position) list="position=$position" ;;
+    *) list=$(trainings_of "${repeats:-1}" "$list") ;;
+    esac
+    echo "$list"
 }
 
 ask() { # FIRST COUNT JOURNAL ITEMS POLICY...
     ask_first=$1 ask_count=$2 ask_journal=$3 ask_items=$4
     shift 4
-    list=$(policies "$@")
-    case $list in
-    slot) list="slot=$slot" ;;
-    position) list="position=$position" ;;
-    esac
     [ -z "$share" ] || head -n "$calibration" "$split/calibration.jsonl" >"$split/calibrated.jsonl" ||
         return
     set -- eval -q -m "$edge" $by "$large" --task "$task" -n "$max" --data "$test" \
-        --questions "$asked" --first "$ask_first:$ask_count" --policy "$list" \
-        --jsonl "$ask_journal" --items "$ask_items"
+        --questions "$asked" --first "$ask_first:$ask_count" --policy "$(list_of "$@")" \
+        --jsonl "$ask_journal"
     [ -z "$share" ] || set -- "$@" --target-routed "$share" --calibration "$split/calibrated.jsonl"
-    [ -z "$repeats" ] || set -- "$@" --repeats "$repeats"
-    [ $name != held ] || set -- "$@" --max-routed 0.15
     # shellcheck disable=SC2086
-    run "$@" $form
+    run "$@" $form && items_of "$ask_journal" >"$ask_items"
 }
 
 # Run the program for as long as the step may take, and note the command.
@@ -482,7 +483,7 @@ make_again() { # answers PART PARTS POLICY...
         esac
         rm -f "$work/again.csv"
         begun=$(date +%s)
-        begin_journal $((at - 1)) 1 <"$kept/$set/$name.jsonl" >"$work/again.jsonl"
+        begin_journal "$kept/$set/$name.jsonl" $((at - 1)) 1 "$@" >"$work/again.jsonl" || exit
         ask $((at - 1)) 1 "$work/again.jsonl" "$work/again.csv" "$@" >/dev/null </dev/null || exit
         if grep -qxF "$line" "$work/again.csv"; then
             echo "same     $set-$name: $line"
