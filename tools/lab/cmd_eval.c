@@ -240,7 +240,7 @@ const struct command cmd_eval = {
         "a text and, unless the answer is a number, labels and choices, by CITER's own rule, and "
         "as a reader takes it.\n\n"
         "  mizzle eval --questions 200 --policy never,mlp,random,always\n"
-        "  mizzle eval --policy never,mlp,always --target-routed 0.05 --jsonl answers.jsonl\n"
+        "  mizzle eval --policy never,mlp,always --target-routed 0.05 --jsonl a.jsonl\n"
         "  mizzle eval --as-paper --ahead 0\n"
         "  mizzle eval --task csqa --data test.jsonl -m edge.gguf --target-routed 0.05\n"
         "  mizzle eval --task ppl -m model.gguf --data text.txt --json\n"

@@ -113,7 +113,7 @@ fails 4 'there is no cloud' -m weights/milli/edge-0.5.gguf --questions 2 --polic
 # or calibrated; in any order. tools/lab/study puts them together (tests/lab/t_answers.py).
 A="--policy never,mlp,max-prob,random --target-routed 0.1 --questions 11 -q"
 P="-m weights/milli/edge-0.5.gguf --cloud-model weights/milli/cloud.gguf --kv f32"
-run 0 $P $A --jsonl "$dir/all"
+run 0 $P $A --jsonl "$dir/every"
 command -v parallel >/dev/null 2>&1 || parallel() { xargs -P 2 -I {} "$@"; }
 sed -n '/^    .* parallel /p; /^    .*SLURM/p' tools/lab/eval/README.md |
     sed 's/^ *//; s,build/mizzle,"$MIZZLE",; s/ 199 / 10 /; s/50/4/g' >"$dir/lines"
@@ -128,7 +128,7 @@ sed -n '/^    .* parallel /p; /^    .*SLURM/p' tools/lab/eval/README.md |
     grep SLURM lines >one && . ./one
 ) >"$dir/out" 2>"$dir/err" || fail "the lines of the README: $(cat "$dir/out" "$dir/err")"
 answers() { sed '/^{"policy"/!d; s/,"ms":.*"edge_ms":[^,]*//; s/"us":\[[^]]*\]//' "$@" | sort; }
-answers "$dir/all" >"$dir/whole"
+answers "$dir/every" >"$dir/whole"
 answers "$dir"/part-[048].jsonl | cmp - "$dir/whole" || fail "the parts are another run than the whole"
 # What a part cannot know.
 fails 2 '--first: expected less than the 8 questions, found 8' $P --questions 8 --first 8 --policy mlp

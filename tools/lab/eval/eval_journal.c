@@ -38,34 +38,6 @@ static const char *journal_where(const struct eval_journal *j)
     return json_string_value(json_object_get(j->read, "where"));
 }
 
-/* Take the trace of n tokens from the line: `trace` and `us`. */
-static bool journal_read_trace(struct eval_journal *j, struct asked *a)
-{
-    const char *t = json_string_value(json_object_get(j->read, "trace"));
-    const json_t *us = json_object_get(j->read, "us");
-    if (!t || strlen(t) != a->stats.tokens || json_array_size(us) != a->stats.tokens)
-        return false;
-    if (a->stats.tokens > j->trace_room) {
-        struct asked_token *more = realloc(j->trace, a->stats.tokens * sizeof(*more));
-        if (!more)
-            return false;
-        j->trace = more;
-        j->trace_room = a->stats.tokens;
-    }
-    for (size_t i = 0; i < a->stats.tokens; i++) {
-        j->trace[i] = (struct asked_token){
-            .ms = json_number_value(json_array_get(us, i)) / 1000,
-            .source = strchr("=#?", t[i]) ? SOURCE_CLOUD
-                      : t[i] == FELL_BACK ? SOURCE_FALLBACK
-                                          : SOURCE_EDGE,
-            .has_edge = t[i] != UNKNOWN,
-            .agrees = t[i] != UNKNOWN && t[i] != CORRECTED,
-        };
-    }
-    a->trace = j->trace;
-    return true;
-}
-
 bool eval_journal_has(struct eval_journal *j, const struct eval_journal_key *key)
 {
     return eval_journal_find(j, key, false);
@@ -105,11 +77,9 @@ int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key
     *found = eval_journal_find(j, key, false);
     if (!*found)
         return OK;
-    bool fine = json_unpack((json_t *)(size_t)j->read, "{s:s, s:s, s?s}", "answer", &answer, "id",
-                            &out->id, "hash", &hash) == 0 &&
-                strlen(answer) < sizeof(out->answer) && journal_read_figures(out, j->read) &&
-                journal_read_trace(j, out);
-    if (!fine)
+    if (json_unpack((json_t *)(size_t)j->read, "{s:s, s:s, s?s}", "answer", &answer, "id", &out->id,
+                    "hash", &hash) != 0 ||
+        strlen(answer) >= sizeof(out->answer) || !journal_read_figures(out, j->read))
         return err_set(err, ERR_FORMAT, "%s: expected the fields of an answer", journal_where(j));
     out->hash = strtoull(hash, NULL, 16);
     memcpy(out->answer, answer, strlen(answer) + 1);

@@ -32,9 +32,8 @@ int eval_journal_open(struct eval_journal **out, const char *path, const json_t 
                       struct err *err);
 void eval_journal_close(struct eval_journal *j); /* NULL is fine */
 
-/* Read the answer, if the file has it: *found. Its trace is valid
- * until the next call, and so is the id; scores and text are not
- * kept, and older files have no hash. ERR_FORMAT. */
+/* Read the answer, if the file has it: *found. Its id is valid until the next call; trace, scores
+ * and text are not kept, and older files have no hash. ERR_FORMAT. */
 int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key, struct asked *out,
                       bool *found, struct err *err);
 /* Append an answer. subject is as in struct eval_items. ERR_IO. */

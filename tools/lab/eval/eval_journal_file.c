@@ -233,7 +233,6 @@ void eval_journal_close(struct eval_journal *j)
     json_decref(j->json);
     json_decref(j->settings);
     json_decref(j->lines);
-    free(j->trace);
     free(j);
 }
 

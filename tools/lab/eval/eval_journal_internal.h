@@ -15,8 +15,6 @@ struct eval_journal {
     json_t *settings;   /* of this run; its `on` is of the latest line about a machine */
     json_t *lines;      /* by key; `where` of each is its place for messages */
     const json_t *read; /* the one that is taken apart */
-    struct asked_token *trace;
-    size_t trace_room;
 };
 
 /* Write an object as one line, whole or not at all. Takes over the reference to `object`, which may

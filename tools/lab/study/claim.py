@@ -4,7 +4,7 @@
 Usage: claim.py [--csv FILE] [--picture FILE] {--of PART,FORM [--calibration] ANSWERS...}...
        claim.py --threshold SHARE JOURNAL...
 
-ANSWERS are journals of `eval --jsonl` or files of `eval --items` with never, always and policies,
+ANSWERS are journals of `eval --jsonl` or files of items (answers.py) with never, always and policies,
 all of one pair in one form of a task. PART and FORM are words for the rows. Behind --calibration
 stand answers to the questions that set the thresholds (figures.py). A row is a policy at a target,
 named by its router's file, on the questions that it, never and always have answered. An ensemble is
