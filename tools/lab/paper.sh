@@ -53,12 +53,12 @@ case $repeats in [1-9] | [1-5][0-9] | 6[0-4]) ;; *) refuse "--repeats: expected 
 first='' last='' single=1 several=''
 [ "$repeats" -eq 1 ] || first=.1 last=.$repeats single='' several="--repeats $repeats"
 case $2$3$4$train in *[!A-Za-z0-9_./:@%~+-]*) refuse "expected commas in EDGE alone, and no blanks, found $2 $3 $4 $train" ;; esac
-numpy || refuse "no numpy for $python: sh tools/setup.sh lab"
+"$python" -c "import numpy, matplotlib" 2>/dev/null || refuse "no numpy or matplotlib for $python: sh tools/setup.sh lab"
 [ -x "$mizzle" ] || refuse "no program $mizzle: make it first"
 case $1 in ,* | *, | *,,*) refuse "EDGE: expected names between commas, found $1" ;; esac
 [ -n "${4%/}" ] || refuse "OUT: expected a folder of its own, found $4"
 edges=$(echo "$1" | tr -s , ' ') edge=${1%%,*} large=$2 data=$3 out=${4%/}
-results=$out dir=$out plots=$out/plots
+results=$out dir=$out
 
 # What is asked; an answer of the paper has at most 100 tokens. Variables that are not quoted below
 # hold several options.
@@ -121,7 +121,7 @@ if [ -e "$out/settings" ]; then
     differs=$(echo "$wanted" | awk 'FILENAME == ARGV[1] { had[n = FNR] = $0; next } had[FNR] != $0 { new = $0; at = FNR; exit }
         END { if (at || FNR < n) print "expected " (at ? had[at] : had[FNR + 1]) ", found " new }' "$out/settings" -)
     [ -z "$differs" ] || refuse "OUT: $out was begun with other settings: $differs"
-elif [ -d "$out" ] && ls -A "$out" | grep -vqx 'plots\|settings\.part'; then
+elif [ -d "$out" ] && ls -A "$out" | grep -vqx 'settings\.part'; then
     refuse "OUT: expected an empty folder or one of this command, found $out"
 fi
 
@@ -140,7 +140,15 @@ run() { # ARGS...: run the program so that a signal ends it at once, in order
 
 constants() { (results=$root/router/results && constant "$1"); } # NAME: a figure of the paper's devices
 edge_ms=$(constants paper_edge_ms) latency=$(constants paper_latency_ms) cloud_ms=$(constants paper_cloud_ms)
-. "$root/tools/lab/paper/report.sh"
+
+report() { # the page and claims, from the tables (study/paper.py)
+    learned=$texts
+    [ -z "$train" ] || { learned=$(grep -c . "$out/split/learned.jsonl") && calibrated=$(grep -c . "$out/split/calibrated.jsonl"); }
+    with_numpy paper.py report "$out" edges="$edges" by=$by large="$large" data="$data" task="$task" ask="$ask" aside="$aside" \
+        questions="$questions" repeats="$repeats" learned="$learned" calibrated="$calibrated" edge_ms="$edge_ms" \
+        call_ms=$((latency + cloud_ms)) version="$("$mizzle" --version)" \
+        command="${TRAIN:+TRAIN=$TRAIN }sh tools/lab/paper.sh --questions $questions${several:+ $several} $(echo "$edges" | tr ' ' ,) $large $data $out"
+}
 
 keep() { # NAME COLUMNS: keep these columns of a table of eval
     { echo "$2" && columns "$2" <"$out/$1.new"; } >"$out/$1.part" &&
@@ -187,7 +195,7 @@ paper_table() { # the columns of Table 1, each call awaited as there
     # shellcheck disable=SC2086
     run eval -q -m "$edge" $by "$large" $task $ask --ahead 0 --as-paper --policy "mlp=$out/1/mlp$first" \
         --jsonl "$out/table.jsonl" >/dev/null &&
-        with_numpy paper.py "$edge_ms" $((latency + cloud_ms)) "$out/table.jsonl" >"$out/table.csv" &&
+        with_numpy paper.py table "$edge_ms" $((latency + cloud_ms)) "$out/table.jsonl" >"$out/table.csv" &&
         with_numpy table.py "$out/table.jsonl" >"$out/thresholds.new" &&
         keep thresholds threshold,routed,accuracy,accuracy_low,accuracy_high
 }
@@ -267,7 +275,7 @@ if [ -n "$dry" ]; then
     echo "EDGE and CLOUD alone take $(figure %.3f "$pair") s for a question, as busy as this machine is now"
 else
     pair=0
-    mkdir -p "$plots" || exit 2
+    mkdir -p "$out" || exit 2
     [ -e "$out/settings" ] || { echo "$wanted" >"$out/settings.part" && mv "$out/settings.part" "$out/settings"; } || exit 2
     exec 9<"$out/settings" || exit 2
     ! command -v flock >/dev/null || flock -n 9 || # what a killed one has begun keeps the lock

@@ -24,7 +24,8 @@ from answers import Journal, Refused, lines_of, opened
 COLUMNS = ("task,policy,router,threshold,tie,target,seed,questions,trainings,right,accuracy,"
            "accuracy_low,accuracy_high,gain_low,gain_high,relative_gain,relative_gain_low,"
            "relative_gain_high,pgr,pgr_low,pgr_high,apgr7,apgr7_low,apgr7_high,against,difference,"
-           "difference_low,difference_high,equal_share,equal_share_low,equal_share_high,apgr7_ratio,apgr7_ratio_low,apgr7_ratio_high,routed,"
+           "difference_low,difference_high,equal_share,equal_share_low,equal_share_high,"
+           "apgr7_ratio,apgr7_ratio_low,apgr7_ratio_high,routed,"
            "tokens,cloud,fallback,citer,no_answer,truncated,prompt_tokens,calls,prefilled,cached,"
            "decoded,work,calls_answer,cloud_answer,edge_answer,ms,edge_ms,ttft_ms,tbt_ms,"
            "tbt_p95_ms")
@@ -122,7 +123,7 @@ class Row:
         return [*gain, more, *mores, self.pgr, *(interval(self.pgrs) if many else NONE)]
 
     def statistic(self):
-        """Return right answers, tokens and those of the cloud: of the answers, then of each draw."""
+        """Return right answers, tokens and those of the cloud: of the answers, then a draw each."""
         runs = len(self.of["right"])
         return [np.concatenate(([self.sum[x] / runs], self.draws.sums(self.of[x])))
                 for x in ("right", "tokens", "cloud")]
@@ -197,8 +198,10 @@ def read(paths):
             row = rows.setdefault(key, Row(journal, name, point, one["share"]))
             row.runs.setdefault(run or one["point"] // journal.points + 1, {})[one["item"]] = one
         for one in other_lines(path):
-            name = journal.policies.get(one["calibrated"], (one["calibrated"],))[0] if journal else ""
-            row = rows.get((name, one["point"] % journal.points, one["share"])) if journal else None
+            if not journal:
+                break
+            name = journal.policies.get(one["calibrated"], (one["calibrated"],))[0]
+            row = rows.get((name, one["point"] % journal.points, one["share"]))
             if row:
                 row.threshold, row.tie = one["threshold"], one["tie"]
     if not rows:
