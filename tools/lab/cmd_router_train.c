@@ -48,8 +48,8 @@ static const struct option_group train_opts = {
           "Seed for the held-out split, the initial weights and the training order (default: 1)" },
         { "--repeats", NULL, OPTION_COUNT, &options.repeats, "N",
           "Train N routers, FILE.1 to FILE.N, with seeds from --seed on. Each draws its own "
-          "subjects of the samples, as many as there are, with replacement; eval --repeats says "
-          "how much depends on that (default: 1, FILE, on all)" },
+          "subjects of the samples, as many as there are, with replacement. `mizzle eval` takes "
+          "each by its name, tools/lab/study/table.py all (default: 1, FILE, on all)" },
         { "--members", NULL, OPTION_COUNT, &options.fit.members, "N",
           "Train N networks as one router, at most 16, whose score is their mean. Each draws its "
           "own subjects, as with --repeats; what is held out is held out of all. The file has at "

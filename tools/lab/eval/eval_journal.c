@@ -1,15 +1,266 @@
 #include "tools/lab/eval/eval_journal.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "kernels/sys/atomic_file.h"
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
 #include "tools/cli/json_report.h"
 #include "tools/lab/eval/base64.h"
-#include "tools/lab/eval/eval_journal_internal.h"
+
+struct eval_journal {
+    const char *path; /* of the file that is read or written; borrowed */
+    FILE *f;
+    size_t line;        /* number of the line read last */
+    json_t *json;       /* that line */
+    json_t *settings;   /* of this run; its `on` is of the latest line about a machine */
+    json_t *lines;      /* by key; `where` of each is its place for messages */
+    const json_t *read; /* the one that is taken apart */
+};
+
+#define JOURNAL_FORM (JSON_COMPACT | JSON_REAL_PRECISION(9))
+
+enum { KEY = 160 };
+
+/* What a journal begins with. */
+static const char BEGINNING[] = "{\"settings\":{";
+
+static int journal_io(const struct eval_journal *j, struct err *err)
+{
+    return err_set(err, ERR_IO, "%s: %s", j->path, strerror(errno ? errno : EIO));
+}
+
+/* Read the next line into j->json. False: there is none that is whole, and *rc is OK, or an error.
+ */
+static bool journal_next(struct eval_journal *j, int *rc, struct err *err)
+{
+    json_error_t why;
+    char *text = NULL;
+    size_t room = 0;
+    *rc = OK;
+    json_decref(j->json);
+    j->json = NULL;
+    errno = 0;
+    ssize_t n = getline(&text, &room, j->f);
+    bool whole = n > 0 && text[n - 1] == '\n';
+    j->line += whole;
+    if (whole)
+        j->json = json_loadb(text, (size_t)n, 0, &why); /* json_is_object takes it twice */
+    if (ferror(j->f))
+        *rc = journal_io(j, err);
+    else if (whole && !json_is_object(j->json))
+        *rc = err_set(err, ERR_FORMAT, "%s: line %zu: expected an object, found %s", j->path,
+                      j->line, j->json ? "another value" : why.text);
+    free(text);
+    return whole && *rc == OK;
+}
+
+/* Cut off what follows the last newline. A file of one unfinished line is cut only if it begins as
+ * a journal does; any other is someone's text. */
+static int journal_cut(const struct eval_journal *j, struct err *err)
+{
+    off_t end = 0, at = 0;
+    bool ours = true;
+    for (int c; (c = getc(j->f)) != EOF; at++) {
+        ours = ours && (at >= (off_t)sizeof(BEGINNING) - 1 || c == BEGINNING[at]);
+        if (c == '\n')
+            end = at + 1;
+    }
+    if (!ours && !end && !ferror(j->f))
+        return err_set(err, ERR_FORMAT,
+                       "%s: line 1: expected the answers of `mizzle eval`, found another text",
+                       j->path);
+    if (ferror(j->f) || (at > end && ftruncate(fileno(j->f), end) != 0) ||
+        fseeko(j->f, 0, SEEK_SET) != 0)
+        return journal_io(j, err);
+    return OK;
+}
+
+/* Write an object as one line, whole or not at all. Takes over the reference to `object`, which may
+ * be NULL. */
+static int journal_append(struct eval_journal *j, json_t *object, struct err *err)
+{
+    if (!object)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", j->path);
+    errno = 0;
+    off_t before = fseeko(j->f, 0, SEEK_END) == 0 ? ftello(j->f) : -1;
+    bool fine = before >= 0 && json_dumpf(object, j->f, JOURNAL_FORM) == 0 &&
+                putc('\n', j->f) != EOF && fflush(j->f) == 0;
+    json_decref(object);
+    if (fine)
+        return OK;
+    int rc = journal_io(j, err);
+    bool cut = before >= 0 && ftruncate(fileno(j->f), before) == 0;
+    (void)cut; /* if it fails, the next run cuts the torn line off */
+    return rc;
+}
+
+/* Return a value as it is read after it was written: reals lose digits. NULL: no memory. */
+static json_t *journal_as_written(const json_t *value)
+{
+    char *text = json_dumps(value, JOURNAL_FORM);
+    json_t *same = text ? json_loads(text, 0, NULL) : NULL;
+    free(text);
+    return same;
+}
+
+/* Compare the settings of the file, in j->json, with these. */
+static int journal_check_settings(const struct eval_journal *j, json_t *settings, struct err *err)
+{
+    const json_t *have = json_object_get(j->json, "settings");
+    const char *key;
+    json_t *want;
+    if (!json_is_object(have))
+        return err_set(err, ERR_FORMAT,
+                       "%s: line 1: field settings: expected an object, as in the answers of "
+                       "`mizzle eval`, found %s",
+                       j->path, have ? "another value" : "none");
+    json_object_foreach(settings, key, want)
+    {
+        const json_t *found = json_object_get(have, key);
+        bool machine = !strcmp(key, "on"); /* its bits are the same */
+        if (machine || json_equal(found, want))
+            continue;
+        char *a = json_dumps(want, JSON_ENCODE_ANY), *b = json_dumps(found, JSON_ENCODE_ANY);
+        int rc = err_set(err, ERR_ARG,
+                         "%s: its answers were made with other settings: %s: expected %s, found %s",
+                         j->path, key, a ? a : "?", b ? b : "none");
+        free(a);
+        free(b);
+        return rc;
+    }
+    return OK;
+}
+
+/* True when two descriptions are of one machine, whatever the date. */
+static bool journal_same_machine(const json_t *a, const json_t *b)
+{
+    json_t *x = json_copy((json_t *)(size_t)a), *y = json_copy((json_t *)(size_t)b);
+    json_object_del(x, "date");
+    json_object_del(y, "date");
+    bool same = json_equal(x, y);
+    json_decref(x);
+    json_decref(y);
+    return same;
+}
+
+/* Write the key of a line. threshold: not of an answer. */
+static void journal_key(char out[KEY], bool threshold, const char *policy, size_t point,
+                        size_t item)
+{
+    snprintf(out, KEY, "%c %zu %zu %s", threshold ? 't' : 'a', point, item, policy);
+}
+
+/* Keep all lines after the first one. */
+static int journal_keep_lines(struct eval_journal *j, struct err *err)
+{
+    int rc;
+    while (journal_next(j, &rc, err)) {
+        char key[KEY];
+        json_t *on = json_object_get(j->json, "on");
+        if (on) {
+            json_object_set(j->settings, "on", on);
+            continue;
+        }
+        const char *policy = NULL, *calibrated = NULL;
+        json_int_t point, item = 0, missing = 0;
+        if (json_unpack(j->json, "{s?s, s?s, s:I, s?I, s?I}", "policy", &policy, "calibrated",
+                        &calibrated, "point", &point, "item", &item, "missing", &missing) != 0 ||
+            !policy == !calibrated)
+            return err_set(err, ERR_FORMAT, "%s: line %zu: expected an answer or a threshold",
+                           j->path, j->line);
+        if (missing)
+            continue;
+        journal_key(key, calibrated, policy ? policy : calibrated, (size_t)point, (size_t)item);
+        json_t *where = json_sprintf("%s: line %zu", j->path, j->line);
+        if (json_object_set_new(j->json, "where", where) != 0 ||
+            json_object_set(j->lines, key, j->json) != 0)
+            return err_set(err, ERR_NOMEM, "%s: out of memory", j->path);
+    }
+    return rc;
+}
+
+/* Read what is there, and note this process if its machine is another one than the last. */
+static int journal_resume(struct eval_journal *j, struct err *err)
+{
+    int rc = journal_check_settings(j, j->settings, err);
+    if (rc != OK)
+        return rc;
+    json_t *own = json_incref(json_object_get(j->settings, "on"));
+    json_object_set(j->settings, "on", json_object_get(json_object_get(j->json, "settings"), "on"));
+    rc = journal_keep_lines(j, err);
+    if (rc == OK && !journal_same_machine(own, json_object_get(j->settings, "on")))
+        rc = journal_append(j, json_pack("{s:O}", "on", own), err);
+    json_decref(own);
+    return rc;
+}
+
+/* Open the file to append to it. */
+static int journal_write(struct eval_journal *j, struct err *err)
+{
+    char name[ATOMIC_FILE_NAME];
+    struct stat st;
+    int rc = atomic_file_target(name, j->path, err);
+    if (rc != OK)
+        return rc;
+    int fd = open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+    j->f = fd < 0 ? NULL : fdopen(fd, "r+");
+    if (!j->f || fstat(fd, &st) != 0)
+        return journal_io(j, err);
+    return S_ISREG(st.st_mode) ? atomic_file_owned(j->path, &st, true, err) : OK;
+}
+
+int eval_journal_open(struct eval_journal **out, const char *path, const json_t *settings,
+                      struct err *err)
+{
+    struct eval_journal *j = *out = calloc(1, sizeof(*j));
+    if (!j)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    j->path = path;
+    j->lines = json_object();
+    j->settings = journal_as_written(settings);
+    int rc = j->lines && j->settings ? journal_write(j, err)
+                                     : err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    if (rc == OK)
+        rc = journal_cut(j, err);
+    if (rc == OK && journal_next(j, &rc, err))
+        rc = journal_resume(j, err);
+    else if (rc == OK)
+        rc = journal_append(j, json_pack("{s:O}", "settings", settings), err);
+    if (rc != OK) {
+        eval_journal_close(j);
+        *out = NULL;
+    }
+    return rc;
+}
+
+void eval_journal_close(struct eval_journal *j)
+{
+    if (!j)
+        return;
+    if (j->f)
+        fclose(j->f);
+    json_decref(j->json);
+    json_decref(j->settings);
+    json_decref(j->lines);
+    free(j);
+}
+
+/* Let j->read be the line with this key: false if there is none. */
+static bool journal_find(struct eval_journal *j, const struct eval_journal_key *key, bool threshold)
+{
+    char text[KEY];
+    journal_key(text, threshold, key->policy, key->point, key->item);
+    j->read = json_object_get(j->lines, text);
+    return j->read;
+}
 
 /* How a token of the trace is written: by its source, and whether the small model would have
  * written the same. */
@@ -40,7 +291,7 @@ static const char *journal_where(const struct eval_journal *j)
 
 bool eval_journal_has(struct eval_journal *j, const struct eval_journal_key *key)
 {
-    return eval_journal_find(j, key, false);
+    return journal_find(j, key, false);
 }
 
 /* Take the figures from a line. False: one is missing. */
@@ -74,7 +325,7 @@ int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key
 {
     const char *answer = "", *hash = "";
     *out = (struct asked){ 0 };
-    *found = eval_journal_find(j, key, false);
+    *found = journal_find(j, key, false);
     if (!*found)
         return OK;
     if (json_unpack((json_t *)(size_t)j->read, "{s:s, s:s, s?s}", "answer", &answer, "id", &out->id,
@@ -171,13 +422,13 @@ int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *ke
         json_report_set(&line, "hash", json_sprintf("%016" PRIx64, one->hash));
     journal_add_trace(&line, one);
     journal_add_scores(&line, one);
-    return eval_journal_append(j, line, err);
+    return journal_append(j, line, err);
 }
 
 int eval_journal_read_threshold(struct eval_journal *j, const struct eval_journal_key *key,
                                 float *threshold, float *tie, bool *found, struct err *err)
 {
-    *found = eval_journal_find(j, key, true);
+    *found = journal_find(j, key, true);
     if (!*found)
         return OK;
     const json_t *t = json_object_get(j->read, "threshold");
@@ -191,10 +442,9 @@ int eval_journal_read_threshold(struct eval_journal *j, const struct eval_journa
 int eval_journal_write_threshold(struct eval_journal *j, const struct eval_journal_key *key,
                                  float threshold, float tie, struct err *err)
 {
-    return eval_journal_append(j,
-                               json_pack("{s:s, s:o, s:I, s:f, s:f}", "calibrated", key->policy,
-                                         "share", json_report_real(key->share), "point",
-                                         (json_int_t)key->point, "threshold", (double)threshold,
-                                         "tie", (double)tie),
-                               err);
+    return journal_append(j,
+                          json_pack("{s:s, s:o, s:I, s:f, s:f}", "calibrated", key->policy, "share",
+                                    json_report_real(key->share), "point", (json_int_t)key->point,
+                                    "threshold", (double)threshold, "tie", (double)tie),
+                          err);
 }

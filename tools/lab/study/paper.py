@@ -5,8 +5,8 @@ Usage: paper.py table EDGE_MS CALL_MS JOURNAL
        paper.py report OUT NAME=VALUE...    of paper.sh: OUT/claims.csv and OUT/report.html
 
 Source: She et al., arXiv 2504.07878. A token of an answer takes EDGE_MS in the small model, a
-routed one CALL_MS more, each call awaited. A row is a threshold; seconds are for 100 tokens; TTFT is the
-median; TBT is the small model's time by the tokens that it contributed, as in the printed rows.
+routed one CALL_MS more, each call awaited. A row is a threshold; seconds are for 100 tokens; TTFT
+is the median; TBT is the small model's time by the tokens that it contributed, as in the printed rows.
 
 A claim holds (yes) or not (no) where the whole interval says so, else it is open. A share has the
 normal interval over 30 questions or more, of the ratio of the cloud's tokens to all.
