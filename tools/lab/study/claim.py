@@ -30,6 +30,9 @@ import itertools
 import re
 import sys
 
+from need import need
+
+need("numpy")
 import numpy as np
 
 import figures as f

@@ -12,6 +12,9 @@ tools/lab/eval/README.md has the method.
 """
 import sys
 
+from need import need
+
+need("numpy")
 import numpy as np
 
 from answers import Answer, Refused, Row, find, lines_of, read  # what claim.py uses, too

@@ -19,6 +19,9 @@ import re
 import subprocess
 import sys
 
+from need import need
+
+need("numpy")
 import numpy as np
 
 import table

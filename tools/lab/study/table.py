@@ -16,6 +16,9 @@ share of the tokens (equal in figures.py). Times are those of the journal.
 import json
 import sys
 
+from need import need
+
+need("numpy")
 import numpy as np
 
 import figures as f
