@@ -30,7 +30,7 @@ draws() {
     share="tokens from the large model (%)" more="more right answers than the small model alone (%)"
     named='name = of("policy") (of("trainings") > 1 ? " (" of("trainings") " trainings)" : "")'
     only='if (of("part") != "measure" || of("form") != "long" || of("routed") + 0 == 0 || of("routed") + 0 == 1) next'
-    shape real/claim "policy,$share,$more,low,high" "{ $only; $named"'
+    shape real/claim "policy,$share,$more,low,high" "{ $only; if (of(\"gain\") == \"\") next; $named"'
         print name, percent("routed"), percent("gain"), percent("gain_low"), percent("gain_high") }' >"$dir/dots"
     [ "$(wc -l <"$dir/dots")" -gt 1 ] || return 0
     plot claim.svg --x "$share" --y "$more" --by policy --interval low,high --dots --guide "60=the claim, below 7 % of the tokens" \
