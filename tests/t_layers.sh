@@ -36,8 +36,8 @@ awk '
 # Three parts: what writes one text, what serves many over HTTP, and what trains, measures and shows.
 # None may include a later one, and the first two have a size. Texts in one pass are core, because a
 # large model in the same process is asked through them.
-core=34164 serve=5374
-rooms='kernels 7240 model 6085 weights 3092 net 4453 router 8370 tools 4924' # of the core
+core=33522 serve=5300
+rooms='kernels 7240 model 6100 weights 3122 net 4400 router 7976 tools 4800' # of the core
 awk -v core=$core -v serve=$serve -v rooms="$rooms" '
     function part(f) {
         if (f ~ /^(net\/server|tools\/serve)\//) return 2
