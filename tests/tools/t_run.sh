@@ -148,8 +148,8 @@ stop_cloud
 
 # While models and the cloud are opened, it ends at once; here opening waits for another file.
 mkfifo "$dir/waits"
-for args in 'run -p x' 'eval --first 2' 'serve --port 0'; do
-    subcommand='' behind $args --private-file "$dir/waits"
+for args in 'run -p x --private-file' 'eval --task csqa --data' 'serve --port 0 --private-file'; do
+    subcommand='' behind $args "$dir/waits"
     interrupt $pid
     left 130
     [ ! -s "$dir/err" ] || fail "$args: SIGINT while opening: $(cat "$dir/err")"

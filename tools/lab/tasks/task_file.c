@@ -5,8 +5,9 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
 #include "net/http/json_input.h"
-#include "tools/lab/tasks/task_internal.h"
 #include "tools/cli/input_file.h"
+#include "tools/cli/setup.h"
+#include "tools/lab/tasks/task_internal.h"
 
 int task_bad(const struct task *t, const char *field, const char *expected, const char *found,
              struct err *err)
@@ -50,8 +51,8 @@ int task_file_open(struct task *t, const char *path, struct err *err)
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     memcpy(t->path, path, name);
     int rc = input_file_read(&t->data, &bytes, path, INPUT_FILE_USUAL, err);
-    if (rc != OK)
-        return rc;
+    if (rc != OK) /* a FIFO may wait until somebody presses Ctrl-C */
+        return interrupted ? err_set(err, ERR_STOP, "interrupted") : rc;
     if (!bytes)
         return err_set(err, ERR_FORMAT, "%s: line 1: expected a JSON object, found an empty file",
                        path);
