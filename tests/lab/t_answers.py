@@ -164,13 +164,17 @@ class Kept(unittest.TestCase):
             here = os.path.join(RESULTS, "real", folder)
             for name in sorted(os.listdir(here)) if os.path.isdir(here) else ():
                 items = os.path.join(here, name[:-6] + ".csv")
-                if not name.endswith(".jsonl") or not os.path.exists(items):
+                if not name.endswith(".jsonl"):
+                    continue
+                if not os.path.exists(items):
+                    items += ".gz"
+                if not os.path.exists(items):
                     continue
                 with open(os.path.join(here, name), encoding="utf-8") as text:
                     journal = answers.Journal(json.loads(text.readline())["settings"])
                 hashes = {answers.sha256(f"{journal.digest} {digest}")[:16]
                           for _, _, digest in journal.policies.values()}
-                with open(items, encoding="utf-8") as text:
+                with answers.opened(items) as text:
                     found = {line["settings"] for line in csv.DictReader(text)}
                 self.assertEqual(found, hashes, items)
                 checked += 1

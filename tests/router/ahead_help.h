@@ -324,14 +324,14 @@ static inline void close_all(void)
 
 enum { SCORES = 40 };
 
-static float low[POLICY_ALWAYS], high[POLICY_ALWAYS]; /* range of the scores */
+static float score_low[POLICY_ALWAYS], score_high[POLICY_ALWAYS]; /* range of the scores */
 
-static uint64_t at; /* counter of the random numbers that make the cases */
+static uint64_t drawn_at; /* counter of the random numbers that make the cases */
 
 /* Draw a number below `below`. */
 static inline uint64_t pick(uint64_t below)
 {
-    return rand_below(81, at++, below);
+    return rand_below(81, drawn_at++, below);
 }
 
 /* Draw a case. */
@@ -355,8 +355,8 @@ static inline void make_case(struct setup *c)
                                         .seed = pick(100) };
     c->policy = (enum policy)pick(POLICY_NEVER);
     if (c->policy < POLICY_ALWAYS)
-        c->threshold =
-            low[c->policy] + (high[c->policy] - low[c->policy]) * (float)(1 + pick(9)) / 10;
+        c->threshold = score_low[c->policy] +
+                       (score_high[c->policy] - score_low[c->policy]) * (float)(1 + pick(9)) / 10;
     if (pick(8) == 0) {
         c->policy = POLICY_POSITION;
         c->threshold = 0.5f;
@@ -437,12 +437,12 @@ static inline void look_at_scores(void)
         x.n = 0;
         CHECK(decode_run(&stats, session, engine.tokenizer, s, router_for((enum policy)p, 0), NULL,
                          &prompt, 1, &o, &err) == OK);
-        low[p] = 1;
+        score_low[p] = 1;
         for (size_t i = 0; i < x.n; i++) {
-            low[p] = x.at[i].score < low[p] ? x.at[i].score : low[p];
-            high[p] = x.at[i].score > high[p] ? x.at[i].score : high[p];
+            score_low[p] = x.at[i].score < score_low[p] ? x.at[i].score : score_low[p];
+            score_high[p] = x.at[i].score > score_high[p] ? x.at[i].score : score_high[p];
         }
-        CHECK(low[p] < high[p]);
+        CHECK(score_low[p] < score_high[p]);
     }
     sampler_close(s);
 }
