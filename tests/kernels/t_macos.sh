@@ -22,7 +22,7 @@ check() { # FILE...: parse them as make does on a Mac
 # OpenBLAS, other processors' sets, and the laboratory are left out.
 files=$(find kernels weights model router -name '*.c' | sort |
     grep -Ev '^(kernels/(x86/|blas|openblas)|model/train/|router/learn/)')
-[ "$(echo "$files" | wc -l)" -ge 80 ] || { echo "only $(echo "$files" | wc -l) files"; exit 1; }
+[ "$(echo "$files" | wc -l)" -ge 75 ] || { echo "only $(echo "$files" | wc -l) files"; exit 1; }
 check $files tests/kernels/t_kernels.c tests/support/guard.c || {
     echo "what macOS has, and tests/kernels/macos/sdk.txt lacks, is to be added there"
     exit 1

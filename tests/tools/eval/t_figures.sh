@@ -103,7 +103,7 @@ for made in report real; do
  $(of_paper 3 %.2f 4) % ($(of_paper 3 %.2f 5) to $(of_paper 3 %.2f 6))"
 done
 of_ways() { sed -n "s,^<tr><td>$1</td><td>6.0</td><td>[0-9.]*</td><td>\([0-9]*\).0</td>.*,\1,p" $results/real/report.html; } # WAY
-says results "(\`context\`) has $(of_ways context) % right for a reader, \`mlp\` $(of_ways mlp) %"
+says results "(\`context\`), which needs no hidden state, has $(of_ways context) % right for a reader, \`mlp\` $(of_ways mlp) %"
 says results "By CITER's rule $(sed -n 's,.* of the tokens \([0-9]*\).0 % of mlp .*,\1,p' $results/real/report.html) % are right beside $(
     sed -n 's,^is \([0-9]*\).0 % of never.*,\1,p' $results/real/report.html) %"
 for size in 0.1 0.5 1; do
@@ -214,7 +214,7 @@ for policy in position context combined mlp=mix mlp=mix-lower combined=joints-co
     name="(${policy#mlp=}) "
     case $policy in
     position | *joints*) continue ;;
-    *-lower) name='mix at a lower threshold, planned after that ' ;;
+    *-lower) name='mix at a lower threshold, fixed in a later plan ' ;;
     esac
     says . "$name| $(of $policy '%.1f %%' accuracy) | $(of $policy '%.1f %%' routed) |"
 done
@@ -223,7 +223,7 @@ says . "least sure (max-prob; 400 questions) | $(of max-prob '%.1f %%' accuracy)
 says . "| the small model alone | $(of never '%.1f %%' accuracy) | 0 |"
 says . "| the large model alone | $(of always '%.1f %%' accuracy) | 100 % |"
 says . "no small model (slot) | $(of slot '%.1f %%' accuracy) | one token |"
-says . "one token in twenty brings $(of mlp=mix-lower %.0f relative_gain) % more right answers"
+says . "one token in twenty (mix, lower threshold) brings $(of mlp=mix-lower %.0f relative_gain) % more right answers"
 closes() { echo "closes $(of "$1" %.0f pgr) % of the gap ($(of "$1" %.0f pgr_low) to $(of "$1" %.0f pgr_high))"; } # POLICY
 says results "With one token in eighteen \`mix\` makes $(of mlp=mix %.0f relative_gain) % more answers right"
 says results "With one in twenty \`mix-lower\` makes $(of mlp=mix-lower %.0f relative_gain) % more answers right"
@@ -336,6 +336,7 @@ The paper in|47|of real/report.html, above
 The paper in|18|the same
 The paper in|57|the same
 The paper in|52|the same
+Paper|2504.07878|its number at arXiv
 A real pair|8,398|samples of the run of its commands
 A real pair|86|more right answers, above
 The whole development set|32.5|the least of five trainings, above
