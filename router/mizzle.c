@@ -200,13 +200,16 @@ struct mizzle_call {
     bool (*on_token)(void *arg, const struct mizzle_token *t);
     void (*on_reading)(void *arg, size_t done, size_t all);
     void *arg;
+    const struct decode_stats *stats;
 };
 
-/* Callback of decode_run: report how much of the prompt is evaluated. */
+/* Callback of decode_run: report how much of the prompt is evaluated. Where the cloud writes first,
+ * it is read amid the answer. */
 static void mizzle_reading(void *arg, size_t done, size_t all)
 {
     const struct mizzle_call *c = arg;
-    c->on_reading(c->arg, done, all);
+    if (!c->stats->tokens)
+        c->on_reading(c->arg, done, all);
 }
 
 /* Callback of decode_run: pass a token on. Control tokens and the end of the answer have no text.
@@ -318,6 +321,7 @@ static int mizzle_write_answer(struct mizzle *m, struct mizzle_call *call,
     if (rc != OK)
         return rc;
     call->on_reading = p->on_reading;
+    call->stats = stats;
     stats->prompt_tokens = n;
     rc = mizzle_check_length(m, n, err);
     sampler_seed(m->sampler, o.seed);

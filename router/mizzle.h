@@ -229,8 +229,8 @@ struct mizzle_prompt {
     size_t max_tokens;        /* 0: as in the options */
     const char *const *stops; /* NULL: as in the options */
     uint64_t seed;            /* 0: as in the options */
-    /* Called while the prompt is evaluated, with the arg of mizzle_generate: `done` of its `all`
-     * tokens are evaluated. May be NULL. */
+    /* Called while the prompt is evaluated, unless a token came first, with the arg of
+     * mizzle_generate: `done` of its `all` tokens are evaluated. May be NULL. */
     void (*on_reading)(void *arg, size_t done, size_t all);
 };
 
@@ -267,7 +267,8 @@ struct mizzle_stats {
     size_t prompt_tokens;
     const char *finish; /* "eos", "length", "stop" (a stop text, or on_token returned false) or
                            "error"; static */
-    double prompt_ms, ttft_ms, total_ms; /* until the prompt was read; the first token; the end */
+    double prompt_ms, ttft_ms, total_ms; /* until the prompt was read (0: a token came first); the
+                                            first token; the end */
     double start_ms;                     /* time that mizzle_open waited for the cloud; 0 after
                                             the first answer of a handle */
     double edge_ms, router_ms, cloud_ms; /* evaluating the model; scoring; waiting for the cloud */

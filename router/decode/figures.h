@@ -18,8 +18,8 @@
     X(store)              \
     X(calls) X(committed) X(failed) X(prompt_tokens) X(passes) X(drafted) X(accepted)
 
-/* Until the prompt was read, until the first token and the end; evaluating the model, scoring,
- * waiting for the cloud. */
+/* Until the prompt was read (0: a token came first), until the first token and the end; evaluating
+ * the model, scoring, waiting for the cloud. */
 #define FIGURES_TIMES(X) X(prompt_ms) X(ttft_ms) X(total_ms) X(edge_ms) X(router_ms) X(cloud_ms)
 
 #endif

@@ -349,7 +349,7 @@ void step_give_rows(struct step *s, size_t n)
         return;
     if (s->o->reading)
         s->o->reading(s->o->arg, length < prompt ? length : prompt, prompt);
-    if (length >= prompt && !(stats->prompt_ms > 0))
+    if (length >= prompt && !stats->tokens && !(stats->prompt_ms > 0))
         stats->prompt_ms = (double)(now - s->begun) / 1e6;
 }
 

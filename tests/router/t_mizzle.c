@@ -148,6 +148,19 @@ static void test_stop_reading(void)
     CHECK(write_text(m, text, &again, NULL) == MIZZLE_OK && again.n == whole.n);
     CHECK(memcmp(again.ids, whole.ids, sizeof(again.ids)) == 0);
     CHECK(mizzle_close(m) == MIZZLE_OK && mizzle_close(other) == MIZZLE_OK);
+    /* Nothing is told of a prompt that is read behind a token of the cloud. */
+    struct mizzle_options o = base;
+    struct mizzle_stats st = { .size = sizeof(st) };
+    struct seen late = { 0 };
+    o.cloud_model = model;
+    o.policy = "position";
+    o.place = "0";
+    o.ahead = 0;
+    m = open_with(&o);
+    CHECK(mizzle_generate(m, &p, on_token, &late, &st, NULL) == MIZZLE_OK);
+    CHECK(late.from[MIZZLE_CLOUD] == 1 && late.n > 1 && late.reached == 0);
+    CHECK(st.ttft_ms > 0 && !(st.prompt_ms > 0) && st.edge_ms > 0);
+    CHECK(mizzle_close(m) == MIZZLE_OK);
 }
 
 /* Thread: stop the handle after a moment. */
