@@ -14,12 +14,13 @@ static bool texts_reads(const struct text *t)
 }
 
 /* Return the rows that pieces of prompts may have in this pass, the others aside. While somebody
- * writes, even if it waits for the cloud, the pass is to take piece_ns. */
+ * writes, even if it waits for the cloud, its prompt unread, the pass is to take piece_ns. */
 static size_t texts_piece_rows(const struct texts *e, struct text *const *list, size_t n)
 {
     bool writes = false;
     for (size_t i = 0; i < n; i++)
-        writes = writes || (list[i]->step && !texts_reads(list[i]));
+        writes = writes ||
+                 (list[i]->step && !(list[i]->need->want == STEP_ROWS && texts_reads(list[i])));
     if (!writes)
         return BATCH_ROWS;
     double rows = e->row_ns > 0 ? (double)e->piece_ns / e->row_ns : PIECE_LEAST;

@@ -353,11 +353,19 @@ static void test_pieces(void)
     w.events = true;
     script.dead = true;
     v.prompt = prompt + 9;
+    v.events = true;
     struct text *writes = ask_text(e, &v);
     UNTIL(texts_count(e).passes > 0);
     CHECK(first_piece(e, &w) == 8);
     w.prompt = prompt + 3;
     CHECK(first_piece(e, &w) > 8);
+    text_drop(writes);
+    texts_close(e);
+    r.how.ahead = false; /* then nobody reads the prompt of what the cloud writes */
+    e = texts_with(&r, 4, 4, TINY_CONTEXT);
+    writes = ask_text(e, &v);
+    UNTIL(text_look(writes).nevents > 0);
+    CHECK(texts_count(e).passes == 0 && first_piece(e, &w) == 8);
     text_drop(writes);
     texts_close(e);
     e = texts_with(&r, 4, 4, TINY_CONTEXT);
