@@ -1,5 +1,6 @@
 /* t_chat.c - a conversation as ids: templates are known by their text, the marks are ids, and no
- * text of a message can forge one. t_chat_jinja.c has conversations of each form, with thoughts. */
+ * text of a message can forge one. t_chat_jinja.c has random conversations of each form, where npm
+ * can install Jinja. */
 #include "model/text/chat.h"
 
 #include <string.h>
@@ -23,11 +24,11 @@ static const char chatml_server[] =
     "message.content + '<|im_end|>\n' -}}\n{%- endfor -%}\n{%- if add_generation_prompt -%}\n  "
     "{{- '<|im_start|>assistant\n' -}}\n{%- endif -%}";
 
-/* Check the ids of a conversation against a text in which [ ] stand for the marks. */
+/* Check the ids of a conversation against a text in which [ ] { } ^ % & $ stand for the marks. */
 static void check_ids(const struct chat *c, const struct chat_message *m, size_t n,
                       enum chat_think think, const char *want)
 {
-    static const char marks[] = "[]";
+    static const char marks[] = "[]{}^%&$";
     struct err err;
     uint32_t *ids;
     size_t count;
@@ -99,6 +100,43 @@ static void check_marks(void)
 }
 
 /* Check that a template is known as `form`, or that it is refused and `near` is named. */
+/* Thoughts are cut out of earlier answers, of all with DeepSeek, where BOS and the last system
+ * message come first; the marks of new ones are ids if there are such. */
+static void check_thoughts(void)
+{
+    static const struct chat_message talk[] = { { "system", "s", 1 },
+                                                { "user", "<think>q", 8 },
+                                                { "assistant", "<think>\nt\n</think>\n\na", 21 },
+                                                { "user", "r", 1 },
+                                                { "system", "z", 1 } };
+    static const struct {
+        const char *template, *form;
+        size_t marks, from, n;
+        enum chat_think think;
+        const char *want;
+    } rows[] = {
+        { NULL, "qwq", 4, 1, 3, CHAT_THINK_ON,
+          "[user\n<think>q]\n[assistant\na]\n[user\nr]\n[assistant\n{\n" },
+        { NULL, "qwq", 4, 1, 2, CHAT_THINK_AUTO,
+          "[user\n<think>q]\n[assistant\n<think>\nt\n</think>\n\na]\n[assistant\n{\n}" },
+        { NULL, "qwq", 2, 1, 1, CHAT_THINK_ON, "[user\n<think>q]\n[assistant\n<think>\n" },
+        { NULL, "qwen3", 4, 1, 3, CHAT_THINK_OFF,
+          "[user\n<think>q]\n[assistant\na]\n[user\nr]\n[assistant\n{\n\n}\n\n" },
+        { NULL, "qwen3", 4, 1, 2, CHAT_THINK_AUTO,
+          "[user\n<think>q]\n[assistant\n{\nt\n}\n\na]\n[assistant\n" },
+        { CHAT_DEEPSEEK_R1, NULL, 8, 0, 5, CHAT_THINK_AUTO, "^z%<think>q&\n\na$%r&{\n" },
+        { CHAT_DEEPSEEK_R1, NULL, 8, 1, 1, CHAT_THINK_OFF, "^%<think>q&{\n" },
+        { CHAT_DEEPSEEK, NULL, 8, 0, 3, CHAT_THINK_ON, "^s%<think>q&\n\na$&" },
+    };
+    struct tokenizer *t;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct chat *c = open_chat(&t, rows[i].template, rows[i].form, rows[i].marks);
+        check_ids(c, talk + rows[i].from, rows[i].n, rows[i].think, rows[i].want);
+        chat_close(c);
+        tokenizer_close(t);
+    }
+}
+
 static void check_form(const char *template, const char *form, const char *near)
 {
     struct tokenizer *t;
@@ -179,6 +217,7 @@ static int talk_once(const void *tokenizer)
 int main(void)
 {
     check_marks();
+    check_thoughts();
     check_templates();
     check_folder();
     struct tokenizer *t = chat_bytes_open(chatml, 2);
