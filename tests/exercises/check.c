@@ -2,13 +2,10 @@
  * begin on guard pages, and shows the speed of what is right beside it. t_kernels.c checks those
  * before. */
 #include <signal.h>
-#include <unistd.h>
 
-#include "kernels/sys/os.h"
 #include "tests/exercises/exercise.h"
 #include "tests/exercises/watched_cloud.h"
 #include "tests/kernels/deadline.h"
-#include "tests/router/ahead_help.h"
 #include "tests/support/differ.h"
 #include "tests/support/guard.h"
 #include "tools/lab/bench/doubt.h"

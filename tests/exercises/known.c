@@ -1,6 +1,5 @@
 /* known.c - for t_exercises.sh: all exercises by the project's own functions (WRONG is 0), or each
  * with a mistake that is easily made (WRONG is 1); 2: other ones, in some. */
-#include "kernels/sys/base.h"
 #include "router/decode/decode.h"
 #include "router/policy.h"
 #include "tests/exercises/exercise.h"

@@ -3,14 +3,7 @@
 #ifndef TESTS_EXERCISES_WATCHED_CLOUD_H
 #define TESTS_EXERCISES_WATCHED_CLOUD_H
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "model/session.h"
 #include "tests/router/ahead_help.h"
-#include "tests/support/sim.h"
 
 static struct cloud_port sim_calls; /* the functions of the simulated cloud */
 static struct sim *asked;

@@ -1,12 +1,9 @@
 #include "tests/fuzz/fuzz.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "kernels/kernels.h"
-#include "kernels/sys/base.h"
 #include "model/fingerprint.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
@@ -15,7 +12,6 @@
 #include "tests/support/gguf_model.h"
 #include "tests/support/letters.h"
 #include "tests/support/tiny.h"
-#include "tests/support/torture.h"
 #include "weights/gguf_write.h"
 #include "weights/table.h"
 #include "weights/weights.h"

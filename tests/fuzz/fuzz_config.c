@@ -1,7 +1,4 @@
 /* fuzz_config.c - config.json of a Hugging Face folder. */
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "tests/fuzz/fuzz.h"
 #include "weights/hf_config.h"
 #include "weights/table.h"

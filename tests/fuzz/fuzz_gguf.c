@@ -1,7 +1,4 @@
 /* fuzz_gguf.c - the header of a GGUF file, in memory. */
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/malformed.h"
 #include "weights/table.h"

@@ -1,7 +1,5 @@
 /* fuzz_model_folder.c - all of a model in a Hugging Face folder: config.json, its weights and its
  * tokenizer. */
-#include <string.h>
-
 #include "tests/fuzz/fuzz.h"
 
 static const char *const files[FUZZ_PARTS] = { "config.json", "vocab.json", "merges.txt",

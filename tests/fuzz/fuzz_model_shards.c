@@ -1,6 +1,4 @@
 /* fuzz_model_shards.c - a GGUF file in two parts. */
-#include <string.h>
-
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/malformed.h"
 

@@ -1,7 +1,4 @@
 /* fuzz_safetensors.c - the header of a safetensors file, in memory. */
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "tests/fuzz/fuzz.h"
 #include "weights/table.h"
 

@@ -1,7 +1,4 @@
 /* fuzz_tokenizer_json.c - tokenizer.json of a folder. */
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)

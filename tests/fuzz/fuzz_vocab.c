@@ -1,7 +1,4 @@
 /* fuzz_vocab.c - vocab.json, merges.txt and tokenizer_config.json of a folder. */
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "tests/fuzz/fuzz.h"
 
 static const char *const files[] = { "vocab.json", "merges.txt", "tokenizer_config.json" };

@@ -3,11 +3,6 @@
 #ifndef TESTS_KERNELS_WHY_H
 #define TESTS_KERNELS_WHY_H
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "kernels/kernels.h"
 #include "tests/kernels/kernels_rnd.h"
 #include "tests/support/differ.h"
 

@@ -1,12 +1,8 @@
 /* t_atomic_file.c - permissions of new files and of those that replace another one. */
 #define _DEFAULT_SOURCE /* setgroups */
 #include <grp.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "tests/support/test.h"
 #include "kernels/sys/atomic_file.h"
 

@@ -1,9 +1,4 @@
 /* t_base.c - status text, checked sizes, SHA-256, and the choice of an instruction set. */
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/sha256.h"
 #include "kernels/kernels.h"

@@ -6,22 +6,14 @@
  * reported as a failure with the operation, the set and the seed of its round. KERNEL_OPS and
  * kernels_sets drive the test: a new operation without check_<op> does not compile, a new set needs
  * no line. KERNELS_ROUNDS in the environment is the same as --rounds, for slow emulators. */
-#include <math.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
-#include "kernels/kernels.h"
 #include "kernels/sys/os.h"
 #include "tests/kernels/deadline.h"
-#include "tests/kernels/kernels_rnd.h"
 #include "tests/kernels/kernels_why.h"
-#include "tests/support/differ.h"
-#include "tests/support/guard.h"
 
 enum { ROUNDS = 150 };
 

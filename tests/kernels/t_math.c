@@ -1,11 +1,5 @@
 /* t_math.c - kernels/math.h against libm and against known bits; scalar.c by hand. */
-#include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-
 #include "kernels/kernels.h"
-#include "kernels/math.h"
 #include "tests/support/test.h"
 
 static uint32_t bits(float f)

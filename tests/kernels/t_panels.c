@@ -1,9 +1,4 @@
 /* t_panels.c - packing moves every byte to where panels.h says, for any shape. */
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-
-#include "kernels/math.h"
 #include "kernels/panels.h"
 #include "tests/support/test.h"
 

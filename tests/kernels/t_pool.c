@@ -2,20 +2,12 @@
 /* t_pool.c - the pool runs every index exactly once, with more threads than processors and when
  * memory runs out, and knows who waited; memory and conditions of os.h. */
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "kernels/sys/base.h"
-#include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "tests/support/test.h"
-#include "tests/support/torture.h"
 
 #if defined(__linux__) && !defined(PORTABLE)
 enum { LINUX = 1 };

@@ -1,9 +1,6 @@
 /* t_text.c - UTF-8 by the table of the standard, and which characters may be shown. */
 #include "kernels/sys/text.h"
 
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "tests/support/test.h"
 
 /* Encode and decode every code point; surrogates and cut characters are invalid. */

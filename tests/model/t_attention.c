@@ -3,12 +3,7 @@
  * finish at about the same time; the plans are read, not run, so nothing is measured. The products
  * of a few tokens: no call takes more panels than its share of the job, or than are worth waking a
  * thread for, whatever length of runs the processor's family likes. */
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "kernels/kernels.h"
-#include "kernels/math.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/pool.h"
 #include "model/batch_internal.h"

@@ -8,12 +8,7 @@
  * logits must be those of the same text, evaluated alone, a token at a time, by the fastest set.
  * BATCH_CASES passes are tried (default 2,000; under a sanitizer or $RUN a tenth of it, with
  * shorter texts). */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "kernels/kernels.h"
-#include "kernels/math.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/pool.h"
 #include "model/batch_internal.h"
@@ -21,7 +16,6 @@
 #include "model/train/random.h"
 #include "model/session.h"
 #include "tests/support/test.h"
-#include "tests/support/torture.h"
 
 enum { TYPES = 4, KVS = 3, TEXTS = 3, MOST = 500, SESSIONS = 12, THREADS = 8, SETS = 16 };
 enum { HIDDEN = 96, VOCAB = 150, PASSES = 25 };

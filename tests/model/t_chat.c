@@ -3,16 +3,9 @@
  * can install Jinja. */
 #include "model/text/chat.h"
 
-#include <string.h>
-#include <unistd.h>
-
-#include "kernels/sys/base.h"
-#include "model/text/tokenizer.h"
 #include "tests/support/chat_bytes.h"
 #include "tests/support/files.h"
-#include "tests/support/test.h"
 #include "tests/support/tiny.h"
-#include "tests/support/torture.h"
 
 /* Two that are known, as they are written elsewhere. */
 static const char chatml[] =

@@ -2,11 +2,8 @@
  * conversations as chat_encode, for each form, found by the template's text or named; what messages
  * say never becomes a mark. */
 #include <jansson.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "kernels/math.h"
 #include "model/text/chat.h"
 #include "tests/support/chat_bytes.h"
 #include "tests/support/files.h"

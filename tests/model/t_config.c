@@ -1,10 +1,5 @@
 /* t_config.c - what RoPE's scaling does to the context and the fingerprint of a model, and what is
  * beyond its context. t_malformed_gguf.c has the keys and tensors that make no model. */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
 #include "model/fingerprint.h"
@@ -12,7 +7,6 @@
 #include "model/session.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_model.h"
-#include "tests/support/torture.h"
 #include "weights/gguf_write.h"
 #include "weights/weights.h"
 

@@ -1,17 +1,12 @@
 /* t_malformed_tokenizer.c - tokenizers that are wrong in one way each, in every form that they
  * have: tokenizer.json, vocab.json with merges.txt, and the keys of a GGUF file. The JSON files are
  * cut and changed at every byte, too. */
-#include <stdint.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "model/text/tokenizer.h"
 #include "tests/support/files.h"
 #include "tests/support/letters.h"
 #include "tests/support/malformed.h"
-#include "tests/support/torture.h"
 
 enum { ROOM = 1 << 16, BYTES = 256 };
 

@@ -5,13 +5,8 @@
  * the files, which are looked for in $MIZZLE_MODELS, by default ~/.cache/mizzle, and in the hub's
  * cache. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include <zlib.h>
 
-#include "kernels/sys/base.h"
 #include "model/text/chat.h"
 #include "router/engine.h"
 #include "router/mizzle.h"

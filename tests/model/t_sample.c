@@ -1,15 +1,8 @@
 /* t_sample.c - each filter by hand, ties, odd logits, and the distribution by counting. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
-#include "kernels/math.h"
 #include "model/sample.h"
 #include "tests/support/test.h"
-#include "tests/support/torture.h"
 
 static struct kernels kernels;
 

@@ -6,14 +6,8 @@
  * states must be the same bits, and all of them together must give the hash that is recorded here.
  * Under an emulator ($RUN) or a sanitizer, each model is evaluated by the fastest set and one
  * other, in turn; a sanitizer sees some of the shapes, each with one type of KV cache. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
-#include "kernels/math.h"
 #include "kernels/sys/pool.h"
 #include "model/model.h"
 #include "model/session.h"

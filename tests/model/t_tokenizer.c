@@ -1,18 +1,10 @@
 /* t_tokenizer.c - known answers of other implementations; round trips of random bytes; the ends of
  * the Unicode tables, whose classes and NFC unicode_check.js compares; no memory. */
 #include <jansson.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "kernels/math.h"
-#include "kernels/sys/base.h"
-#include "model/text/tokenizer.h"
 #include "model/text/unicode.h"
 #include "tests/support/chat_bytes.h"
 #include "tests/support/files.h"
-#include "tests/support/test.h"
-#include "tests/support/torture.h"
 
 /* True when text[n] gives exactly these ids. */
 static bool equal(const struct tokenizer *t, const char *text, size_t n, bool special,

@@ -1,16 +1,10 @@
 /* t_train.c - the training engine: gradients against central differences, the same bits on every
  * set and thread count, documents that do not see each other, and refusals. */
-#include <math.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
-#include "kernels/math.h"
 #include "kernels/sys/pool.h"
 #include "model/train/train.h"
 #include "tests/support/test.h"
-#include "tests/support/torture.h"
 
 static const struct model_config tiny = { .layers = 2,
                                           .hidden = 32,

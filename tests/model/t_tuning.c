@@ -1,7 +1,5 @@
 /* t_tuning.c - each type of weights and the head find their fastest way by themselves, among passes
  * that others disturb; only passes of one row count; nothing is tried where the way is fixed. */
-#include <string.h>
-
 #include "kernels/kernels.h"
 #include "kernels/sys/cpu.h"
 #include "model/batch.h"
@@ -32,7 +30,7 @@ static uint64_t two_best(size_t slot, size_t way, size_t turn)
 }
 
 /* Two percent may be chance. */
-static uint64_t close(size_t slot, size_t way, size_t turn)
+static uint64_t apart(size_t slot, size_t way, size_t turn)
 {
     (void)slot;
     (void)turn;
@@ -58,7 +56,7 @@ static void choices(const struct kernels *k)
     CHECK(same(&t.slot[P_Q8].now, &t.slot[P_Q8].way[4]) && t.slot[P_Q8].least[4] == 900000);
     CHECK(same(&t.slot[TUNING_HEAD].now, &t.slot[TUNING_HEAD].way[2]));
     tuning_open(&t, k, P_Q8);
-    passes(&t, close);
+    passes(&t, apart);
     CHECK(same(&t.slot[P_Q8].now, &k->tune[P_Q8]));
 }
 

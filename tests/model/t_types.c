@@ -1,13 +1,7 @@
 /* t_types.c - every type of weights that the engine runs. Random models of each type give the hash
  * that is recorded here, on every set, with any threads and chunks. Files that llama.cpp quantised,
  * once packed, hold the values that llama.cpp reads from them (golden.tsv). */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "kernels/kernels.h"
-#include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/pool.h"
 #include "kernels/sys/sha256.h"

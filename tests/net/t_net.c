@@ -1,10 +1,5 @@
 /* Tests the parts of the client that need no network: requests field by field, replies recorded
  * from real servers, JSON from outside. */
-#include <dirent.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "kernels/sys/buf.h"
 #include "net/cloud.h"
 #include "net/dialect/dialect.h"

@@ -1,17 +1,8 @@
 /* Tests calls that are in flight together: answered, dropped, retried, interrupted. The last id of
  * the prefix selects the server's behaviour. */
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdint.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
-#include "kernels/sys/os.h"
 #include "net/cloud_internal.h"
 #include "tests/support/port.h"
 #include "tests/support/rude.h"
-#include "tests/support/test.h"
-#include "tests/support/torture.h"
 
 enum {
     VOCAB = 100000,

@@ -1,16 +1,10 @@
 /* Tests what one client says and does among replies that are wrong: words with the key in them,
  * the request as it is on the wire, connections that are kept, and what the server is taken for. */
-#include <stdint.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "kernels/sys/base.h"
-#include "kernels/sys/os.h"
 #include "net/cloud_internal.h"
 #include "tests/support/port.h"
 #include "tests/support/rude.h"
-#include "tests/support/test.h"
 
 #define KEY "sk-test-0123456789"
 #define GOOD_BODY \

@@ -2,20 +2,15 @@
  * where a key comes from, to which hosts it may go, and that no memory is freed with a key in it. A
  * machine that lacks something: file descriptors may have run out, and the file of certificates may
  * be missing or endless. Nothing may wait for ever. */
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "kernels/sys/wipe.h"
 #include "net/cloud_internal.h"
 #include "tests/support/files.h"
 #include "tests/support/port.h"
 #include "tests/support/rude.h"
-#include "tests/support/torture.h"
 
 static const uint32_t prompt[] = { 1, 2, 3 };
 

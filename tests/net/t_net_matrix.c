@@ -6,14 +6,8 @@
 #include <sys/syscall.h>
 #endif
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <string.h>
 #include <sys/time.h>
-#include <time.h>
 
-#include "kernels/sys/base.h"
-#include "kernels/sys/os.h"
 #include "tests/support/fault_matrix.h"
 #include "tests/support/port.h"
 #include "tests/support/process.h"

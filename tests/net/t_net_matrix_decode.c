@@ -1,17 +1,13 @@
 /* Runs every third fault of fault_matrix.h under the real decoding loop, with the dialects in turn,
  * in step and ahead. The text must be the local model's where the cloud fails, the cloud's where it
  * does not, and nothing else. */
-
-#include "kernels/sys/base.h"
 #include "model/model.h"
 #include "model/sample.h"
 #include "model/text/tokenizer.h"
-#include "net/cloud.h"
 #include "router/decode/decode.h"
 #include "router/engine.h"
 #include "router/gate.h"
 #include "router/mizzle.h"
-#include "net/cloud_port.h"
 #include "tests/support/fault_matrix.h"
 #include "tests/support/port.h"
 #include "tests/support/tiny.h"

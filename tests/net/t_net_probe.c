@@ -1,16 +1,8 @@
 /* Tests what the client asks a server before it trusts it: dialect, tokenizer, ids or
  * text. */
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
-#include "kernels/sys/os.h"
-#include "net/cloud.h"
 #include "net/cloud_internal.h"
 #include "tests/support/port.h"
 #include "tests/support/rude.h"
-#include "tests/support/test.h"
 
 static struct rude *server;
 /* The behaviour of the server, set by the tests. */

@@ -3,14 +3,7 @@
  * HTTP/2 over TLS against node's server: many calls share one connection, which is made before the
  * first of them; dropped calls close only their stream. When the server has only HTTP/1.1, there
  * are as many connections as needed. */
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "kernels/sys/base.h"
-#include "kernels/sys/os.h"
 #include "kernels/sys/wipe.h"
-#include "net/cloud.h"
 #include "tests/support/certificate.h"
 #include "tests/support/port.h"
 #include "tests/support/process.h"

@@ -1,16 +1,11 @@
 /* Tests streams cut at every byte, recorded and wrong ones, all forms of SGLang's ids, and how long
  * requests are; without a network. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "kernels/sys/buf.h"
 #include "net/cloud.h"
 #include "net/dialect/dialect.h"
 #include "net/http/json_input.h"
 #include "net/http/sse.h"
 #include "tests/support/files.h"
-#include "tests/support/torture.h"
 
 static bool skipped;
 static const uint32_t prompt[] = { 3491, 3019, 553, 3019, 382 };

@@ -1,12 +1,7 @@
 /* Tests that wrong TLS of every kind is refused in each dialect before the key has left, and that
  * right TLS is accepted. The server is `openssl s_server`; this program talks through its pipes. */
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "kernels/sys/base.h"
-#include "kernels/sys/os.h"
-#include "net/cloud.h"
 #include "tests/support/port.h"
 #include "tests/support/process.h"
 

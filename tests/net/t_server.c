@@ -1,19 +1,11 @@
 /* The HTTP server: what a callback sees of a request, replies and streams, bodies, options that
  * contradict each other, TLS, and the n-th allocation that fails. */
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include "kernels/sys/base.h"
-#include "kernels/sys/os.h"
 #include "net/http/http.h"
 #include "net/server/server.h"
 #include "tests/support/certificate.h"
 #include "tests/support/http_client.h"
-#include "tests/support/test.h"
-#include "tests/support/torture.h"
 
 #define POST "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 

@@ -1,13 +1,7 @@
 /* Requests that a server must not take, or not take for something else, one row each: what is
  * answered, whether a callback saw it, and whether the connection goes on. */
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include "kernels/math.h"
-#include "kernels/sys/base.h"
 #include "kernels/sys/buf.h"
 #include "net/server/server.h"
 #include "tests/support/http_client.h"

@@ -1,11 +1,6 @@
 /* What reads outside bytes in net/server, fed with any bytes: heads, cut into lines as the HTTP
  * library does, compressed bodies, and JSON. SERVER_CASES in the environment sets the number of
  * heads (default: 100,000), a tenth of it that of bodies and of JSON texts. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
-#include "kernels/sys/os.h"
 #include "net/server/server_internal.h"
 #include "tests/support/test.h"
 

@@ -5,15 +5,8 @@
 #define _GNU_SOURCE
 #include <sys/syscall.h>
 #endif
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
-#include "kernels/sys/base.h"
-#include "kernels/sys/os.h"
 #include "net/server/server_internal.h"
 #include "tests/support/http_client.h"
 #include "tests/support/process.h"

@@ -3,25 +3,12 @@
 #ifndef TESTS_ROUTER_AHEAD_HELP_H
 #define TESTS_ROUTER_AHEAD_HELP_H
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "kernels/math.h"
-#include "kernels/sys/base.h"
-#include "model/model.h"
-#include "model/sample.h"
 #include "model/text/tokenizer.h"
 #include "router/decode/decode.h"
-#include "router/engine.h"
-#include "router/mizzle.h"
 #include "router/policy.h"
 #include "router/private.h"
-#include "router/router.h"
 #include "tests/router/loop_help.h"
 #include "tests/support/sim.h"
-#include "tests/support/test.h"
-#include "tests/support/tiny.h"
 
 enum { WINDOWS = 2, TEXTS = 2, MOST = 48 }; /* windows: 0, in step; 1, ahead */
 

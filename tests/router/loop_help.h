@@ -2,19 +2,12 @@
 #ifndef TESTS_ROUTER_LOOP_HELP_H
 #define TESTS_ROUTER_LOOP_HELP_H
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "kernels/math.h"
-#include "kernels/sys/base.h"
 #include "model/model.h"
 #include "model/sample.h"
 #include "router/engine.h"
 #include "router/mizzle.h"
 #include "router/router.h"
 #include "tests/support/files.h"
-#include "tests/support/test.h"
 
 #include "tests/support/tiny.h"
 #include "router/learn/safetensors_write.h"

@@ -3,8 +3,6 @@
 #ifndef TESTS_ROUTER_MIZZLE_HELP_H
 #define TESTS_ROUTER_MIZZLE_HELP_H
 
-#include <string.h>
-
 #include "router/mizzle.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"

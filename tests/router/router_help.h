@@ -2,15 +2,10 @@
 #ifndef TESTS_ROUTER_ROUTER_HELP_H
 #define TESTS_ROUTER_ROUTER_HELP_H
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "router/learn/fit.h"
 #include "router/learn/samples.h"
 #include "router/router.h"
 #include "tests/support/test.h"
-#include "tests/support/torture.h"
 
 static const struct kernels *open_with_kernels; /* of open_router_once */
 

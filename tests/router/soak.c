@@ -1,12 +1,6 @@
 /* soak.c - `make soak`: writes 100,000 tokens (or as many as the argument says) from a server of
  * another process that fails at every tenth, decoding ahead and in step. Memory and descriptors
  * must not grow, and the text must be the one that is written in step. */
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "kernels/sys/base.h"
-#include "kernels/sys/os.h"
 #include "model/model.h"
 #include "model/sample.h"
 #include "model/text/tokenizer.h"
@@ -16,9 +10,7 @@
 #include "router/gate.h"
 #include "router/mizzle.h"
 #include "net/cloud_port.h"
-#include "tests/support/files.h"
 #include "tests/support/process.h"
-#include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tools/lab/stand_in/stand_in.h"
 

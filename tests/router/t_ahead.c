@@ -1,9 +1,6 @@
 /* Tests that decoding ahead writes what decoding in step writes: random clouds, networks, policies,
  * samplers, stop strings and limits, against a simulated cloud. An emulator ($RUN) takes a quarter
  * of the cases. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/router/ahead_help.h"
 
 enum { CASES = 1500 };

@@ -1,16 +1,10 @@
 /* Tests calibration on simulated closed loops whose every answer can be computed again: shares,
  * accuracies, ties, constant scores, feedback, policies without scores, the exact binomial bound
  * and its coverage, and every failure of the source and of an allocation. */
-#include <math.h>
-#include <string.h>
-
-#include "kernels/math.h"
-#include "kernels/sys/base.h"
 #include "router/binomial.h"
 #include "router/learn/calibrate.h"
 #include "router/policy.h"
 #include "tests/support/test.h"
-#include "tests/support/torture.h"
 
 enum { TOKENS = 40 };
 

@@ -3,28 +3,15 @@
  * greedy answers are one text; or a rude server. */
 #include "router/decode/decode.h"
 
-#include <math.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "kernels/sys/buf.h"
 #include "kernels/sys/cpu.h"
-#include "model/model.h"
-#include "model/sample.h"
 #include "model/text/tokenizer.h"
 #include "net/cloud.h"
-#include "router/engine.h"
-#include "router/mizzle.h"
-#include "router/router.h"
 #include "router/decode/step.h"
 #include "router/decode/stops.h"
-#include "net/cloud_port.h"
 #include "tests/router/loop_help.h"
 #include "tests/support/sim.h"
 #include "tests/support/rude.h"
-#include "tests/support/test.h"
-#include "tests/support/tiny.h"
-#include "tests/support/torture.h"
 #include "tools/lab/stand_in/stand_in.h"
 
 enum { LENGTH = 24, PROMPT = 3, ASK_US = 200 };

@@ -1,17 +1,13 @@
 /* Routers of several layers, made from a seed, with the formula in double beside them: in all of
  * R2R's classes; BF16 and Q8_0 have the same bits with all kernel sets; what is refused. That R2R's
  * own checkpoints give R2R's scores is for learn/t_import_router.sh. */
-#include <math.h>
-
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/pool.h"
 #include "router/deep.h"
 #include "tests/router/loop_help.h"
 #include "tests/router/router_help.h"
 #include "router/learn/form_save.h"
-#include "tests/support/files.h"
 #include "weights/quant.h"
-#include "weights/weights.h"
 
 enum { HIDDEN = 32, LOGITS = 7, ALL = 2 * HIDDEN + LOGITS };
 

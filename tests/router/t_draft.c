@@ -1,8 +1,6 @@
 /* Tests that drafts change nothing but the number of passes: random clouds, networks, policies,
  * samplers, stop strings and limits, written without drafts and then with drafts, in step and
  * ahead. And that each source finds what it should, and no id that ends a text is drafted. */
-#include <string.h>
-
 #include "router/decode/step.h"
 #include "tests/router/ahead_help.h"
 #include "tests/support/port.h"

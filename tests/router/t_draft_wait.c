@@ -2,18 +2,10 @@
  * each wait ends, and that there are no more after three that brought nothing in time. */
 #include "router/decode/step.h"
 
-#include <string.h>
-
-#include "kernels/sys/base.h"
-#include "model/model.h"
-#include "model/sample.h"
 #include "model/text/tokenizer.h"
 #include "net/answers/answers.h"
-#include "net/cloud_port.h"
 #include "tests/router/loop_help.h"
 #include "tests/support/port.h"
-#include "tests/support/test.h"
-#include "tests/support/tiny.h"
 
 enum { LENGTH = 40, REPLY = 8, PROMPT = 3, LOOKS = 1000 };
 

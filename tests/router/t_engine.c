@@ -1,17 +1,11 @@
 /* t_engine.c - opening an engine: the tokenizer is built while the model is packed, and every error
  * is the one that comes first when both are read in turn. */
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "kernels/sys/base.h"
 #include "model/text/chat.h"
 #include "model/text/tokenizer.h"
 #include "router/engine.h"
 #include "router/mizzle.h"
 #include "tests/support/files.h"
 #include "tests/support/tiny.h"
-#include "tests/support/torture.h"
 
 static const char *folder;
 static const char demo[] = "weights/milli/edge-0.1.gguf";

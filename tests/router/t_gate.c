@@ -3,8 +3,6 @@
  * one of them probes. */
 #include "router/gate.h"
 
-#include <string.h>
-
 #include "tests/support/test.h"
 
 static const struct err why = { "no" };

@@ -1,11 +1,5 @@
 /* t_local_cloud.c - a large model of this process as the cloud: texts, calls and sizes are those of
  * the same model behind HTTP, many texts share its passes, and no call is left behind. */
-#include <pthread.h>
-#include <stdatomic.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
-#include "kernels/sys/os.h"
 #include "model/batch.h"
 #include "model/model.h"
 #include "model/sample.h"
@@ -21,7 +15,6 @@
 #include "router/texts/turn.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
-#include "tests/support/torture.h"
 #include "tools/lab/stand_in/stand_in.h"
 
 #define EDGE  "weights/milli/edge-0.5.gguf"

@@ -1,16 +1,10 @@
 /* t_locale.c - in a program whose locale has a decimal comma, router files are the same, and they
  * and config.json are read as ever. t_embed.sh writes a whole answer in such a program. */
 #include <locale.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "router/learn/form_save.h"
 #include "router/router.h"
 #include "tests/support/files.h"
-#include "tests/support/test.h"
 #include "weights/hf_config.h"
 #include "weights/table.h"
 

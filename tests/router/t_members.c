@@ -1,12 +1,6 @@
 /* Tests routers of several members and of two outputs: against a plain computation in double, on
  * all kernel sets and with threads; as files, good ones and hostile ones. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "kernels/kernels.h"
-#include "kernels/math.h"
-#include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/pool.h"
 #include "tests/router/router_help.h"

@@ -1,23 +1,11 @@
 /* The public interface as a hostile program uses it: callbacks that call back, overlapping calls,
  * mizzle_stop from other threads and signal handlers, several handles at once, a cloud that is slow
  * or absent, and no memory. */
-#include "router/mizzle.h"
-
-#include <math.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "tests/router/loop_help.h"
 #include "tests/router/mizzle_help.h"
-#include "tests/support/files.h"
-#include "tests/support/test.h"
-#include "tests/support/tiny.h"
-#include "tests/support/torture.h"
 #include "tools/lab/stand_in/stand_in.h"
 
 enum { MOST = 8192 };

@@ -1,12 +1,5 @@
 /* Bad arguments of the public interface: NULL, sizes of older and newer structs, prompts and
  * options that make no sense. Each is refused with a code and a message. */
-#include "router/mizzle.h"
-
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "model/text/tokenizer.h"
 #include "tests/router/mizzle_help.h"
 

@@ -1,12 +1,7 @@
 /* Tests policies: names, the four scores against double arithmetic, their limits, the share of
  * random. */
-#include <math.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
-#include "kernels/math.h"
 #include "router/policy.h"
 #include "tests/support/test.h"
 

@@ -1,18 +1,10 @@
 /* t_private.c - tests what must not be sent: by hand, and against a plain search through the text
  * for random texts and patterns, asked in any order. No prefix that may be sent holds a private
  * span. */
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "kernels/sys/base.h"
-#include "kernels/math.h"
 #include "model/text/tokenizer.h"
 #include "router/private.h"
 #include "tests/support/files.h"
-#include "tests/support/test.h"
 #include "tests/support/tiny.h"
-#include "tests/support/torture.h"
 
 static const char *path;
 static struct tokenizer *tok;

@@ -1,10 +1,4 @@
 /* t_qwen3.c - a Qwen3 model with YaRN under the whole library: tokenizer, router, decoding. */
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "kernels/math.h"
-#include "kernels/sys/base.h"
 #include "model/batch.h"
 #include "model/model.h"
 #include "model/session.h"

@@ -1,16 +1,9 @@
 /* Tests the router: a case checked by hand, networks whose values are high where a token is
  * critical, tables of contexts, what a router file says about itself, hostile files, failing
  * allocations. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
-#include "kernels/math.h"
 #include "router/learn/form_save.h"
-#include "router/router.h"
 #include "tests/router/router_help.h"
 #include "tests/support/files.h"
 #include "router/learn/safetensors_write.h"

@@ -1,16 +1,11 @@
 /* Tests collections on disk: they are read as they were written, and everything that is wrong with
  * one is refused by name: every cut and every flipped byte of a shard included. */
-#include <math.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "router/learn/sample_files.h"
 #include "router/learn/samples.h"
 #include "tests/support/files.h"
-#include "tests/support/torture.h"
 
 enum { DIM = 3, VOCAB = 50, TEXTS = SAMPLE_FILES_TEXTS + 4, SHARDS = 2, FILE_MAX = 1 << 14 };
 

@@ -5,9 +5,6 @@
  * random times, and some are cancelled. Ids, sources, scores, reasons and counts must be those of
  * decode_run with the same options, and logprobs those of the model. TEXTS_CASES mixes are tried
  * (default 150; under a sanitizer or $RUN a fifth of it). */
-#include <stdio.h>
-#include <time.h>
-
 #include "tests/router/texts_help.h"
 
 enum { TEXTS = 12, MOST = 40 };

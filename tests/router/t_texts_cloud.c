@@ -4,7 +4,6 @@
 
 #include "net/answers/answers.h"
 #include "net/answers/answers_port.h"
-#include "net/cloud.h"
 #include "tests/router/texts_help.h"
 #include "tests/support/rude.h"
 #include "tools/lab/stand_in/stand_in.h"

@@ -1,10 +1,8 @@
 /* t_texts_score.c - what else a text can be: scored, answered by a function, impossible, ended with
  * all the others, or without memory. */
 #include <sched.h>
-#include <stdatomic.h>
 
 #include "tests/router/texts_help.h"
-#include "tests/support/torture.h"
 
 static uint32_t prompt[TINY_CONTEXT];
 

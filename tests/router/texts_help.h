@@ -3,26 +3,13 @@
 #ifndef TESTS_ROUTER_TEXTS_HELP_H
 #define TESTS_ROUTER_TEXTS_HELP_H
 
-#include <math.h>
-#include <string.h>
-
-#include "kernels/math.h"
-#include "kernels/sys/base.h"
-#include "model/batch.h"
-#include "model/model.h"
-#include "model/sample.h"
-#include "model/session.h"
 #include "model/text/tokenizer.h"
-#include "router/engine.h"
 #include "router/private.h"
-#include "router/router.h"
 #include "router/routing.h"
 #include "router/texts/texts.h"
 #include "tests/router/loop_help.h"
 #include "tests/support/port.h"
 #include "tests/support/script.h"
-#include "tests/support/test.h"
-#include "tests/support/tiny.h"
 
 static struct engine engine;
 static struct router *network, *gain, *table, *combined;

@@ -2,10 +2,6 @@
 #ifndef TESTS_SUPPORT_CERTIFICATE_H
 #define TESTS_SUPPORT_CERTIFICATE_H
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "tests/support/files.h"
 
 static const char *cert; /* path of a PEM file with both certificate and key */

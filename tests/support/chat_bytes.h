@@ -2,9 +2,6 @@
 #ifndef TESTS_SUPPORT_CHAT_BYTES_H
 #define TESTS_SUPPORT_CHAT_BYTES_H
 
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "model/text/tokenizer.h"
 #include "model/text/vocabulary.h"
 #include "tests/support/letters.h"

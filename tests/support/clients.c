@@ -1,16 +1,8 @@
 #include "tests/support/clients.h"
 
-#include <jansson.h>
 #include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include "kernels/math.h"
-#include "kernels/sys/os.h"
 #include "tests/support/http_client.h"
 #include "tests/support/serving.h"
 #include "tests/support/test.h"

@@ -1,13 +1,7 @@
 #include "tests/support/fault_matrix.h"
 
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "kernels/sys/buf.h"
-#include "kernels/sys/os.h"
 #include "tests/support/port.h"
-#include "tests/support/rude.h"
-#include "tests/support/test.h"
 #include "tools/lab/stand_in/fault.h"
 
 #define KEY "sk-matrix-0123456789"

@@ -5,8 +5,6 @@
 #ifndef TESTS_SUPPORT_FAULT_MATRIX_H
 #define TESTS_SUPPORT_FAULT_MATRIX_H
 
-#include <stdbool.h>
-
 #include "net/cloud.h"
 #include "tests/support/rude.h"
 

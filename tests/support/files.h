@@ -5,10 +5,6 @@
 
 #include <dirent.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "tests/support/test.h"
 

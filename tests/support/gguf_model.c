@@ -1,12 +1,5 @@
 #include "tests/support/gguf_model.h"
 
-#include <math.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "kernels/math.h"
-#include "kernels/sys/base.h"
 #include "tests/support/test.h"
 #include "weights/gguf_write.h"
 #include "weights/weights.h"

@@ -3,13 +3,8 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include "kernels/sys/os.h"
 #include "tests/support/test.h"
 
 enum { MOST = 160 << 20, HEAD = 112 << 10 };

@@ -1,10 +1,5 @@
 #include "tests/support/malformed.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
 #include "tests/support/test.h"

@@ -4,8 +4,6 @@
 #ifndef TESTS_SUPPORT_PORT_H
 #define TESTS_SUPPORT_PORT_H
 
-#include "kernels/math.h"
-#include "kernels/sys/base.h"
 #include "model/session.h"
 #include "net/cloud.h"
 #include "tests/support/test.h"

@@ -2,12 +2,8 @@
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <string.h>
 #include <strings.h>
 
-#include "kernels/sys/os.h"
 #include "tests/support/http_client.h"
 #include "tests/support/process.h"
 #include "tests/support/rude.h"

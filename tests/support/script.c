@@ -1,15 +1,7 @@
 #include "tests/support/script.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include "kernels/math.h"
-#include "kernels/sys/base.h"
 #include "model/sample.h"
-#include "model/session.h"
 #include "tests/support/port.h"
-#include "tests/support/test.h"
 
 enum { TICK_NS = 50000 };
 

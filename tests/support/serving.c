@@ -1,11 +1,7 @@
 #include "tests/support/serving.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "router/routing.h"
 #include "tests/support/http_client.h"
 #include "tests/support/test.h"

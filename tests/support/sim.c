@@ -1,12 +1,7 @@
 #include "tests/support/sim.h"
 
-#include <string.h>
-
-#include "kernels/sys/base.h"
-#include "kernels/math.h"
 #include "model/sample.h"
 #include "tests/support/port.h"
-#include "tests/support/test.h"
 
 enum {
     IDLE = 5

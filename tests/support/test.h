@@ -1,10 +1,19 @@
-/* test.h - the whole test framework: one file, one main, one exit code. */
+/* test.h - the whole test framework: one file, one main, one exit code; and the headers that most
+ * tests need. */
 #ifndef TESTS_SUPPORT_TEST_H
 #define TESTS_SUPPORT_TEST_H
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+#include "kernels/math.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "tests/support/torture.h"
 
 /* 1 in a build with the address or the thread sanitizer. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

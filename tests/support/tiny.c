@@ -1,7 +1,3 @@
-#include <stdint.h>
-#include <stdio.h>
-
-#include "kernels/sys/base.h"
 #include "model/model.h"
 #include "tests/support/files.h"
 #include "tests/support/letters.h"

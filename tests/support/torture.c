@@ -1,12 +1,7 @@
 #include <errno.h>
 #include <malloc.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
 
-#include "kernels/sys/base.h"
 #include "tests/support/test.h"
-#include "tests/support/torture.h"
 
 /* Atomic, because programs with threads are linked with this file, too. */
 static _Atomic long countdown, live;

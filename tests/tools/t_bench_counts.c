@@ -1,21 +1,13 @@
 /* Counters, the system's and simulated ones; events of the processor in `bench kernels`; the
  * figures of `bench model --by-op`, by hand; and the loops of `bench limits`. */
 #include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "kernels/kernels.h"
-#include "kernels/math.h"
-#include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
-#include "kernels/sys/os.h"
 #include "model/model.h"
 #include "model/train/random.h"
 #include "tests/support/files.h"
-#include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tools/cli/setup.h"
 #include "tools/lab/bench/bench_model.h"

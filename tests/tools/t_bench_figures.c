@@ -2,23 +2,15 @@
  * threads that read, the level that holds data, medians, shares of limits, and what is doubtful.
  * Rows of its reports say so, and are printed whole or not at all when an allocation fails. */
 #include <jansson.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "kernels/kernels.h"
-#include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
-#include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "model/model.h"
 #include "model/train/random.h"
 #include "router/engine.h"
 #include "tests/support/files.h"
-#include "tests/support/test.h"
 #include "tests/support/tiny.h"
-#include "tests/support/torture.h"
 #include "tools/lab/machine/op_times.h"
 #include "tools/lab/bench/bench_model.h"
 #include "tools/lab/bench/bench_ops.h"

@@ -3,16 +3,11 @@
  * is wrong, nothing is left behind, and nothing leaks. */
 #include <fcntl.h>
 #include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "tests/support/files.h"
 #include "tests/support/tiny.h"
-#include "tests/support/torture.h"
 #include "tools/cli/setup.h"
 #include "tools/command.h"
 #include "weights/weights.h"

@@ -1,10 +1,5 @@
 /* Tests the model's fingerprint: it is the same for all file forms of one model, and another for
  * other weights or another shape. The exact one is another for every other bit of the weights. */
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
 #include "kernels/sys/pool.h"

@@ -1,10 +1,6 @@
 /* t_info.c - what `mizzle info` says a model takes is what it takes when it is opened, the
  * fingerprint is the one that routers are bound to, and a header alone is enough for all but that.
  */
-#include <string.h>
-#include <unistd.h>
-
-#include "kernels/sys/base.h"
 #include "model/batch.h"
 #include "model/fingerprint.h"
 #include "model/model.h"

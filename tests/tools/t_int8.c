@@ -6,10 +6,6 @@
  * once more, with independent uniform noise of width s added to each input: that is what the
  * errors of int8 are taken for, through the layers as they are. What int8 does must look like it,
  * in root mean square and at the far end. */
-#include <math.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "kernels/kernels.h"

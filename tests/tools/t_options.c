@@ -2,9 +2,6 @@
  * line breaks. */
 #include "tools/cli/shared_options.h"
 
-#include <string.h>
-#include <unistd.h>
-
 #include "tests/support/test.h"
 #include "tools/command.h"
 

@@ -1,8 +1,4 @@
 /* The paper's Table 1: the rules that its printed rows follow, and a row of our own by hand. */
-#include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-
 #include "tests/support/test.h"
 #include "tools/lab/eval/paper_table.h"
 

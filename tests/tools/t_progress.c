@@ -4,12 +4,8 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
-#include "kernels/sys/base.h"
-#include "kernels/sys/os.h"
 #include "tests/support/test.h"
 
 static char said[256];

@@ -2,10 +2,6 @@
  * no terminal control; and the same text in JSON. Tokens are single bytes here. */
 #include "tools/run/token_view.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "tests/support/files.h"
 #include "tools/run/json_events.h"
 

@@ -1,12 +1,6 @@
 /* The demo world: reproducible, balanced, without colliding names, in every topic and wording, and
  * with test questions about what training never asks. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "tests/support/files.h"
-#include "tests/support/torture.h"
 #include "tools/cli/demo_files.h"
 #include "tools/lab/demo/world_internal.h"
 

@@ -3,14 +3,8 @@
 #ifndef TESTS_TOOLS_TORTURE_PATH_H
 #define TESTS_TOOLS_TORTURE_PATH_H
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "tests/support/http_client.h"
 #include "tests/support/test.h"
-#include "tests/support/torture.h"
 
 enum { TORTURE_ANSWER = 64 << 10 };
 

@@ -2,7 +2,6 @@
 #ifndef TESTS_WEIGHTS_OPENING_H
 #define TESTS_WEIGHTS_OPENING_H
 
-#include "kernels/sys/base.h"
 #include "tests/support/test.h"
 #include "weights/weights.h"
 

@@ -1,12 +1,8 @@
 /* t_find.c - what people call a model, in caches and folders made here: what is found, what is
  * refused and with which command, and names that must lead nowhere. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "tests/support/files.h"
 #include "weights/find.h"
 #include "weights/weights.h"

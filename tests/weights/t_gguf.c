@@ -1,15 +1,10 @@
 /* t_gguf.c - GGUF files: written, read back, and damaged in every way that can be enumerated, as
  * are the heads of real files of each type. t_malformed_gguf.c has counts and lengths that lie, and
  * fuzz/fuzz_gguf.c damages files in any other way. */
-#include <stdint.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "model/model.h"
 #include "tests/support/files.h"
-#include "tests/support/torture.h"
 #include "tests/weights/opening.h"
 #include "weights/gguf_write.h"
 #include "weights/table.h"

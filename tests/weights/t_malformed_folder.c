@@ -1,10 +1,7 @@
 /* t_malformed_folder.c - Hugging Face folders and safetensors files that are wrong in one way
  * each. */
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "tests/support/files.h"
 #include "tests/support/malformed.h"
 #include "weights/weights.h"

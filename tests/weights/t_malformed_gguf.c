@@ -1,9 +1,5 @@
 /* t_malformed_gguf.c - GGUF files that are wrong in one way each: bytes that are no GGUF, then a
  * whole small model in which one key or one tensor is wrong. */
-#include <stdint.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "tests/support/files.h"
 #include "tests/support/malformed.h"
 #include "weights/weights.h"

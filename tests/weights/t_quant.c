@@ -3,13 +3,6 @@
  * read go through panels: t_panels.c has blocks of each type, and t_types.c the values that another
  * engine reads.
  */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "kernels/math.h"
-#include "kernels/sys/base.h"
 #include "tests/support/files.h"
 #include "weights/quant.h"
 #include "weights/weights.h"

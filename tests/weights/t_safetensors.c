@@ -1,11 +1,6 @@
 /* t_safetensors.c - headers that must be read, deep ones, the writer, torture.
  * t_malformed_folder.c has those that are refused, fuzz/fuzz_safetensors.c any others. */
-#include <stdint.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "tests/support/files.h"
-#include "tests/support/torture.h"
 #include "tests/weights/opening.h"
 #include "router/learn/safetensors_write.h"
 #include "weights/table.h"

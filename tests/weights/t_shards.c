@@ -1,15 +1,10 @@
 /* t_shards.c - a GGUF file in parts is the file that was split, from whichever part it is opened,
  * and parts that do not fit together are refused. */
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "tests/support/files.h"
-#include "tests/support/torture.h"
 #include "tests/weights/opening.h"
 #include "weights/gguf_write.h"
-#include "weights/weights.h"
 
 enum { PARTS = 3, TENSORS = 7, ROWS = 4, COLS = 32 };
 

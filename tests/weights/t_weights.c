@@ -1,16 +1,10 @@
 /* t_weights.c - Hugging Face folders: names, keys, shards, links. t_malformed_folder.c has
  * what is refused. */
-#include <stdint.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "tests/support/files.h"
-#include "tests/support/torture.h"
 #include "tests/weights/opening.h"
 #include "router/learn/safetensors_write.h"
-#include "weights/weights.h"
 
 enum { LAYERS = 2, PER_LAYER = 12, ALL = LAYERS * PER_LAYER + 3 };
 

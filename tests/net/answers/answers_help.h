@@ -2,12 +2,8 @@
 #ifndef TESTS_NET_ANSWERS_ANSWERS_HELP_H
 #define TESTS_NET_ANSWERS_ANSWERS_HELP_H
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "net/answers/answer_file.h"
 #include "tests/support/test.h"
 

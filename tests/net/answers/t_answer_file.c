@@ -1,6 +1,5 @@
 /* t_answer_file.c - tests the file of answers: torn tails at every byte, flipped bits, hostile
  * lines, other files, a full disk, and what begins anew. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -2,10 +2,8 @@
  * begins anew, models, offline, threads, and no memory; and a file that cannot be read, or is
  * removed or renamed while it is open. */
 #include <errno.h>
-#include <pthread.h>
 
 #include "tests/net/answers/answers_help.h"
-#include "tests/support/torture.h"
 
 static const uint32_t ids[] = { 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22 };
 

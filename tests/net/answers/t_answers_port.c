@@ -1,13 +1,8 @@
 /* Tests kept answers in front of a server: tokens of a reply that come behind the first one are
  * seen as they come, kept once the call is used, and need no call. The last id of the prefix
  * selects the server's behaviour. */
-#include <stdatomic.h>
-#include <stdint.h>
-
-#include "kernels/sys/base.h"
 #include "net/answers/answers.h"
 #include "net/answers/answers_port.h"
-#include "net/cloud.h"
 #include "tests/support/port.h"
 #include "tests/support/rude.h"
 

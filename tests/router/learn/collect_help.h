@@ -5,17 +5,11 @@
 
 #include "router/learn/collect.h"
 
-#include <string.h>
-
-#include "kernels/sys/base.h"
-#include "kernels/math.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
-#include "net/cloud_port.h"
 #include "router/engine.h"
 #include "router/texts/texts.h"
 #include "tests/support/port.h"
-#include "tests/support/test.h"
 #include "tests/support/tiny.h"
 
 enum { TEXTS = 20, WRITTEN = 10, MEMO = 1 << 14, LONG = 2, TOO_LONG = 3, BARE = 5, REFUSED = 7 };

@@ -1,19 +1,9 @@
 /* Tests how samples are labelled: each definition is followed step by step here, token by token on
  * whole prefixes and without calls in flight, and all rows must be the same. Also that the cloud is
  * asked no more than needed, that rollouts are drawn evenly, and what happens when it fails. */
-#include "router/learn/collect.h"
-
-#include <math.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
-#include "kernels/math.h"
-#include "router/learn/sample_files.h"
 #include "router/mizzle.h"
-#include "router/router.h"
 #include "router/routing.h"
 #include "tests/router/learn/collect_help.h"
-#include "tests/support/torture.h"
 
 /* Make texts whose reference answers are often the edge's tokens and sometimes the cloud's. Some
  * are special. */

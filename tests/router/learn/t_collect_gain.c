@@ -1,12 +1,6 @@
 /* Tests labels gain on the demo pair: gains are found by brute force, each answer in an empty
  * session and one row a pass, and all rows must be the same; for any threads, slots and calls in
  * flight, with the large model behind a port or not. Also draws, faults and interruptions. */
-#include <math.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "kernels/math.h"
-#include "kernels/sys/base.h"
 #include "model/model.h"
 #include "model/sample.h"
 #include "model/text/tokenizer.h"
@@ -20,7 +14,6 @@
 #include "router/routing.h"
 #include "router/texts/texts.h"
 #include "tests/support/port.h"
-#include "tests/support/torture.h"
 #include "tools/lab/tasks/task.h"
 #include "tools/lab/demo/world.h"
 

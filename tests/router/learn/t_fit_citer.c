@@ -1,17 +1,10 @@
 /* Tests head citer against a plain implementation in double, forward alone, whose gradients are
  * differences of its losses; initial weights, order and dropout are the same. The held-out loss of
  * every epoch must agree to five digits (2 % is the goal). */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
-#include "kernels/math.h"
 #include "router/learn/fit_internal.h"
 #include "tests/router/router_help.h"
-#include "tests/support/test.h"
 
 enum { DIM = 18, WIDTH = 19, TOKENS = 600, PER_TEXT = 10, EPOCHS = 3, BATCH = 48 };
 

@@ -1,16 +1,9 @@
 /* Tests heads gain and gain-none, and several members: what they see and what they do not, that the
  * outputs are chances, the measures against brute force, the same bits everywhere.
  * tests/tools/t_router_train.sh has what the command says of them. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "kernels/kernels.h"
-#include "kernels/math.h"
-#include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/pool.h"
-#include "router/learn/fit.h"
 #include "tests/router/router_help.h"
 
 enum { DIM = 11, PER_TEXT = 10 };

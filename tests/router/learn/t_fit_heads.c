@@ -1,15 +1,8 @@
 /* Tests router training: each head learns what it can see and nothing else, and keeps its best
  * weights. t_fit_gain.c shows that it gives the same bits everywhere. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
-#include "kernels/math.h"
 #include "kernels/sys/pool.h"
-#include "router/learn/fit.h"
 #include "tests/router/router_help.h"
 #include "router/learn/form_save.h"
 #include "tests/support/files.h"

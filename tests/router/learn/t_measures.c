@@ -1,12 +1,6 @@
 /* Tests measures of scores against numbers worked out by hand; t_fit_gain.c counts pairs. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "router/learn/measures.h"
 #include "tests/support/test.h"
-#include "tests/support/torture.h"
 
 enum { N = 9 };
 

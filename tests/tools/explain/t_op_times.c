@@ -1,10 +1,6 @@
 /* t_op_times.c - what is counted of the operations of a text is what its shape says, worked out by
  * hand, and a limit is the larger of reading and computing. */
-#include <math.h>
-#include <string.h>
-
 #include "kernels/kernels.h"
-#include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "model/model.h"
 #include "model/train/random.h"

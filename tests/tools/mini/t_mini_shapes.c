@@ -1,11 +1,7 @@
 /* t_mini_shapes.c - tools/lab/mini/mini.c gives the engine's bits for random models of Qwen2.5's
  * and Qwen3's architecture. It is built with $CC, writes a text behind a prompt of more than one
  * block of keys, and the logits of each of its tokens are those of a session, as are the ids. */
-#include <string.h>
-
 #include "kernels/kernels.h"
-#include "kernels/math.h"
-#include "kernels/sys/base.h"
 #include "model/session.h"
 #include "model/text/tokenizer.h"
 #include "router/engine.h"

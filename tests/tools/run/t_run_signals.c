@@ -3,12 +3,9 @@
 #define _XOPEN_SOURCE 700 /* terminals */
 #include <fcntl.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "tests/support/test.h"
 
 #define EDGE "weights/milli/edge-0.5.gguf"

@@ -1,8 +1,6 @@
 /* soak.c - `make soak-serve`: 100,000 requests (or as many as the argument says) of 64 clients to a
  * server of another process, one in ten rude. Each other answer is byte for byte the one that is
  * given alone; memory and descriptors of the server must not grow. */
-
-#include "kernels/sys/os.h"
 #include "tests/support/clients.h"
 #include "tests/support/process.h"
 #include "tests/support/serving.h"

@@ -1,12 +1,9 @@
 /* What a server can no longer do: write, make or execute files outside the folders named, get more
  * rights, dump its memory. What it still can: read, and use files that were open. */
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "tools/serve/sandbox.h"
 #include "tests/support/test.h"

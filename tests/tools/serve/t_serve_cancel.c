@@ -1,10 +1,6 @@
 /* Clients that close their connection while their text is written, waits for a slot, is read, or
  * waits for the cloud: its slot is free at once, which is counted in passes of the model. A cloud
  * that is slow costs the other texts no pass. */
-#include <string.h>
-
-#include "kernels/math.h"
-#include "kernels/sys/base.h"
 #include "tests/support/clients.h"
 #include "tests/support/http_client.h"
 #include "tests/support/process.h"

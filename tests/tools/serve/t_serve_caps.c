@@ -2,10 +2,6 @@
  * --max-cloud-input, and as many tokens as the ledger says, whatever becomes of the calls. The
  * bytes of the ledger are those that a proxy in front of the cloud sees. With the library, and with
  * requests to `mizzle serve` that require the cloud. */
-#include <stdatomic.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "router/mizzle.h"
 #include "router/routing.h"
 #include "tests/support/rude.h"

@@ -1,8 +1,5 @@
 /* A cloud that is killed under eight texts: all go on to their end, and say which tokens it failed
  * to write. Once another one listens there, it is asked again. */
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "tests/support/clients.h"
 #include "tests/support/http_client.h"
 #include "tests/support/process.h"

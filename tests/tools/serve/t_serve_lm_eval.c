@@ -1,11 +1,6 @@
 /* What lm-evaluation-harness computes from our replies, with its two request forms and its parsing
  * rebuilt here: `local-completions` (ids in batches) and `gguf` (text). Sums of logprobs are
  * compared with a float64 log-softmax of `mizzle logits` for each type of keys and values. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"

@@ -1,18 +1,10 @@
 /* 64 clients at once, some of them rude: every answer is the one that is given alone, and nothing
  * is left behind. A full queue, and closing under load. */
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "kernels/sys/base.h"
 #include "kernels/sys/buf.h"
-#include "kernels/sys/os.h"
 #include "tests/support/clients.h"
 #include "tests/support/files.h"
 #include "tests/support/http_client.h"
 #include "tests/support/serving.h"
-#include "tests/support/test.h"
 
 enum { CLIENTS = 64, VARIANTS = SANITIZED ? 1 : 4, REQUESTS = SANITIZED ? 200 : 800 };
 

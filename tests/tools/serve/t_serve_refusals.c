@@ -1,11 +1,7 @@
 /* Requests and what they are answered: status, param and code, from a table; the headers of every
  * reply; what is open, what needs a key, and what is said while the model is loaded. */
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "kernels/sys/buf.h"
 #include "tests/support/http_client.h"
 #include "tests/support/serving.h"

@@ -3,15 +3,8 @@
  * as FUZZ_FIRST. Then reads requests, formats tokens and asks for every path while the n-th
  * allocation fails, jansson's included, for every n: the result is an error or no answer, never a
  * shorter one, without crash or leak. */
-#include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "kernels/sys/base.h"
 #include "net/http/json_input.h"
 #include "tests/support/serving.h"
-#include "tests/support/test.h"
-#include "tests/support/torture.h"
 #include "tests/tools/torture_path.h"
 #include "tools/cli/json_report.h"
 #include "tools/serve/serve_choice.h"

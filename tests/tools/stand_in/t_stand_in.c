@@ -2,20 +2,11 @@
  * computed again, errors have the forms of the real servers, and many clients at once change
  * nothing. Clients that leave and a server that closes are serve's (tests/tools/serve), TLS is in
  * tests/net/t_net_proxy.c. */
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "kernels/sys/base.h"
 #include "model/sample.h"
-#include "model/session.h"
 #include "model/text/tokenizer.h"
-#include "net/cloud.h"
 #include "router/engine.h"
 #include "router/mizzle.h"
 #include "tests/support/port.h"
-#include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tests/support/http_client.h"
 #include "tools/lab/stand_in/stand_in.h"

@@ -2,12 +2,7 @@
  * whole and streamed. What is drawn depends on seed, prefix and attempt, not on the order of
  * requests. */
 #include <jansson.h>
-#include <pthread.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "kernels/sys/base.h"
-#include "kernels/sys/os.h"
 #include "tests/support/http_client.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"

@@ -4,15 +4,10 @@
  * allocation fails, jansson's included, for every n, it gives an error or no answer, without crash
  * or leak. */
 #include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "kernels/sys/base.h"
 #include "kernels/sys/buf.h"
-#include "tests/support/http_client.h"
 #include "tests/support/files.h"
 #include "tests/support/tiny.h"
-#include "tests/support/torture.h"
 #include "tests/tools/torture_path.h"
 #include "tools/lab/stand_in/stand_in.h"
 
