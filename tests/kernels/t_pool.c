@@ -53,8 +53,7 @@ static void covers(struct pool *p, size_t n, size_t grain)
 static void sizes(size_t threads)
 {
     struct pool *p = NULL;
-    struct err err;
-    CHECK(pool_open(&p, threads, &err) == OK);
+    CHECK(pool_open(&p, threads, NULL) == OK);
     CHECK(pool_threads(p) == threads);
     for (size_t n = 0; n < 70; n++)
         covers(p, n, n % 9);
@@ -85,8 +84,7 @@ static void half_step(void *arg, size_t thread, size_t first, size_t last)
 static void jobs_in_a_row(size_t threads, size_t rounds)
 {
     struct pool *p = NULL;
-    struct err err;
-    CHECK(pool_open(&p, threads, &err) == OK);
+    CHECK(pool_open(&p, threads, NULL) == OK);
     memset(cells, 0, sizeof(cells));
     for (size_t i = 0; i < rounds; i++) {
         pool_for(p, 32, 1, half_step, NULL); /* the lower half */
@@ -117,9 +115,8 @@ static void dig(void *arg, size_t thread, size_t first, size_t last)
 static void deep_stacks(size_t threads)
 {
     struct pool *p = NULL;
-    struct err err;
     unsigned char out[32] = { 0 };
-    CHECK(pool_open(&p, threads, &err) == OK);
+    CHECK(pool_open(&p, threads, NULL) == OK);
     pool_for(p, sizeof(out), 1, dig, out);
     for (size_t i = 0; i < sizeof(out); i++)
         CHECK(out[i] == i);
@@ -293,10 +290,9 @@ static void meet(void *arg, size_t thread, size_t first, size_t last)
 static void waiting(void)
 {
     static struct job j;
-    struct err err;
     for (size_t threads = 1; threads <= 2; threads++) {
         struct pool *p;
-        CHECK(pool_open(&p, threads, &err) == OK);
+        CHECK(pool_open(&p, threads, NULL) == OK);
         for (j.n = 1; j.n <= 2; j.n++) {
             atomic_store(&j.calls, 0);
             pool_watch(p);

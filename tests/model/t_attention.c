@@ -37,7 +37,6 @@ static void counted_q8(float *y, size_t ldy, const struct panels *w, const struc
 /* Return how many calls of a pass of n rows, and of its head, took more than their share. */
 static size_t count_over(size_t n, struct tune tune)
 {
-    struct err err;
     struct kernels k = kernels;
     struct pool *pool;
     struct model *m;
@@ -48,11 +47,11 @@ static size_t count_over(size_t n, struct tune tune)
     for (size_t i = 0; i < P_TYPES; i++)
         k.tune[i] = tune;
     calls = over = 0;
-    CHECK(pool_open(&pool, sharers, &err) == OK);
-    CHECK(model_random(&m, &config, P_Q8, &k, NULL, 7, &err) == OK);
-    CHECK(batch_open(&b, m, pool, &err) == OK);
-    CHECK(session_open(&s, b, TOKENS, KVCACHE_F16, &err) == OK);
-    CHECK(session_eval(s, ids, n, NULL, &err) == OK && session_logits(s, 0));
+    CHECK(pool_open(&pool, sharers, NULL) == OK);
+    CHECK(model_random(&m, &config, P_Q8, &k, NULL, 7, NULL) == OK);
+    CHECK(batch_open(&b, m, pool, NULL) == OK);
+    CHECK(session_open(&s, b, TOKENS, KVCACHE_F16, NULL) == OK);
+    CHECK(session_eval(s, ids, n, NULL, NULL) == OK && session_logits(s, 0));
     CHECK(calls >= 8);
     session_close(s);
     batch_close(b);
@@ -168,14 +167,13 @@ static void check_shape(size_t heads, size_t kv_heads, size_t threads)
                          first = { .n = 1, .start = 10 };
     const struct segment three[] = { draft, { .n = 16, .start = 700 }, draft };
     const struct segment prompt = { .n = BATCH_ROWS, .start = 3800 };
-    struct err err;
     struct model *m;
     struct batch *b;
     struct pool *pool;
     double worst = 0;
-    CHECK(pool_open(&pool, threads, &err) == OK);
-    CHECK(model_random(&m, &c, P_F32, &kernels, NULL, 7, &err) == OK);
-    CHECK(batch_open(&b, m, pool, &err) == OK && batch_reserve(b, CONTEXT, &err) == OK);
+    CHECK(pool_open(&pool, threads, NULL) == OK);
+    CHECK(model_random(&m, &c, P_F32, &kernels, NULL, 7, NULL) == OK);
+    CHECK(batch_open(&b, m, pool, NULL) == OK && batch_reserve(b, CONTEXT, NULL) == OK);
     CHECK(plan(b, &c, threads, &draft, 1) < 1.2);
     CHECK(plan(b, &c, threads, &row, 1) < 1.2);
     CHECK(plan(b, &c, threads, three, 3) < 1.2);
@@ -195,8 +193,7 @@ static void check_shape(size_t heads, size_t kv_heads, size_t threads)
 
 int main(void)
 {
-    struct err err;
-    CHECK(kernels_pick(&kernels, NULL, cpu_detect(), &err) == OK);
+    CHECK(kernels_pick(&kernels, NULL, cpu_detect(), NULL) == OK);
     for (size_t n = 1; n <= THREADS; n++) {
         check_shape(14, 2, n);
         check_shape(3, 1, n);

@@ -83,10 +83,9 @@ static void fill_biases(const struct model *m)
 static struct model *new_model(size_t type, size_t set)
 {
     static const enum ptype types[TYPES] = { P_F32, P_BF16, P_Q8, P_Q4 };
-    struct err err;
     struct model *m;
     set_now = set;
-    CHECK(model_random(&m, &config, types[type], &tables[set], NULL, 7, &err) == OK);
+    CHECK(model_random(&m, &config, types[type], &tables[set], NULL, 7, NULL) == OK);
     fill_biases(m);
     return m;
 }
@@ -94,12 +93,11 @@ static struct model *new_model(size_t type, size_t set)
 /* Evaluate every text alone, a token at a time. */
 static void find_truth(struct truth *t, struct batch *b, enum kvcache kv, size_t text)
 {
-    struct err err;
     struct session *s;
-    CHECK(session_open(&s, b, most, kv, &err) == OK);
+    CHECK(session_open(&s, b, most, kv, NULL) == OK);
     for (size_t i = 0; i < most; i++) {
         uint32_t id = id_at(text, i);
-        CHECK(session_eval(s, &id, 1, NULL, &err) == OK);
+        CHECK(session_eval(s, &id, 1, NULL, NULL) == OK);
         memcpy(t->logits[i], session_logits(s, 0), sizeof(t->logits[i]));
         for (size_t k = 0; k <= known.more; k++)
             memcpy(t->at[k][i], session_hidden(s, known.at[k], 0), sizeof(t->at[k][i]));
@@ -109,11 +107,10 @@ static void find_truth(struct truth *t, struct batch *b, enum kvcache kv, size_t
 
 static void find_truths(void)
 {
-    struct err err;
     for (size_t type = 0; type < TYPES; type++) {
         struct batch *b;
         struct model *m = new_model(type, nsets - 1);
-        CHECK(batch_open(&b, m, NULL, &err) == OK && batch_keep(b, &known, &err) == OK);
+        CHECK(batch_open(&b, m, NULL, NULL) == OK && batch_keep(b, &known, NULL) == OK);
         for (size_t kv = 0; kv < KVS; kv++)
             for (size_t text = 0; text < ntexts; text++)
                 find_truth(&truths[type][kv][text], b, kvs[kv], text);
@@ -211,12 +208,11 @@ static void check_piece(const struct episode *e, const struct piece *p,
 /* Ask for the logits of some rows: a few, or each row once, in any order. */
 static void read_head(const struct episode *e)
 {
-    struct err err;
     size_t rows[BATCH_ROWS], all = batch_rows(e->batch), n = 1 + draw(all < 20 ? all : 20);
     size_t first = draw(all), step = once_in(2) ? 1 : all - 1;
     for (size_t i = 0; i < n; i++)
         rows[i] = (first + i * step) % all;
-    CHECK(batch_logits(e->batch, rows, n, &err) == OK);
+    CHECK(batch_logits(e->batch, rows, n, NULL) == OK);
     for (size_t i = 0; i < n; i++)
         CHECK(batch_logits_at(e->batch, rows[i]));
 }
@@ -294,7 +290,6 @@ static void run_episode(size_t number)
 {
     static const size_t runs[] = { 1, 1 << 17, 1 << 20 };
     static const char *const lists[] = { "final", "2,post_attn,1,final", "1", "post_attn,2" };
-    struct err err;
     struct episode e = { .type = draw(TYPES),
                          .set = number % 16 ? nsets - 1 - number % (nsets > 1 ? nsets - 1 : 1) : 0,
                          .threads = 1 + draw(THREADS),
@@ -303,15 +298,15 @@ static void run_episode(size_t number)
     for (size_t i = 0; i < P_TYPES; i++)
         tables[e.set].tune[i] = (struct tune){ 1 + draw(2), runs[draw(3)], once_in(2) ? 0 : 4096 };
     struct model *m = new_model(e.type, e.set);
-    CHECK(batch_open(&e.batch, m, pools[e.threads], &err) == OK);
-    CHECK(taps_parse(&e.taps, lists[draw(4)]) && batch_keep(e.batch, &e.taps, &err) == OK);
+    CHECK(batch_open(&e.batch, m, pools[e.threads], NULL) == OK);
+    CHECK(taps_parse(&e.taps, lists[draw(4)]) && batch_keep(e.batch, &e.taps, NULL) == OK);
     for (size_t i = 0; i < e.n; i++) {
         e.member[i] = (struct member){ .text = draw(ntexts), .kv = draw(KVS) };
         size_t context = once_in(4) ? 1 + draw(60) : most - draw(100);
         size_t bytes, cache;
         enum kvcache kv = kvs[e.member[i].kv];
-        CHECK(session_open(&e.member[i].s, e.batch, context, kv, &err) == OK);
-        CHECK(session_size(&bytes, &cache, &config, context, kv, &err) == OK);
+        CHECK(session_open(&e.member[i].s, e.batch, context, kv, NULL) == OK);
+        CHECK(session_size(&bytes, &cache, &config, context, kv, NULL) == OK);
         CHECK(bytes == e.member[i].s->bytes && cache >= 2 * context * config.layers &&
               cache < bytes);
     }
@@ -429,7 +424,6 @@ static void check_errors(void)
 
 int main(void)
 {
-    struct err err;
     const char *text = getenv("BATCH_CASES"), *run = getenv("RUN");
     size_t cases = text ? strtoul(text, NULL, 10) : 2000;
     if (SANITIZED || (run && *run)) {
@@ -441,12 +435,12 @@ int main(void)
         if (kernels_runs(kernels_sets[i], cpu_detect()) &&
             !(kernels_sets[i]->needs & CPU_INEXACT)) {
             CHECK(nsets < SETS);
-            CHECK(kernels_pick(&tables[nsets], kernels_sets[i]->isa, cpu_detect(), &err) == OK);
+            CHECK(kernels_pick(&tables[nsets], kernels_sets[i]->isa, cpu_detect(), NULL) == OK);
             swiglu[nsets] = tables[nsets].swiglu_f32;
             tables[nsets++].swiglu_f32 = stopping_swiglu;
         }
     for (size_t i = 1; i <= THREADS; i++)
-        CHECK(pool_open(&pools[i], i, &err) == OK);
+        CHECK(pool_open(&pools[i], i, NULL) == OK);
     CHECK(taps_parse(&known, "1,2,post_attn,final"));
     find_truths();
     for (size_t i = 0; i * PASSES < cases; i++)

@@ -108,7 +108,6 @@ static void make_round(char **out, FILE *f)
     bool deepseek = strncmp(forms[which], "deepseek", 8) == 0;
     struct tokenizer *t = chat_bytes_open(template, deepseek ? 8 : pick(2) ? 4 : 2);
     struct chat *c;
-    struct err err;
     uint32_t *ids;
     size_t n = 1 + pick(MESSAGES), count;
     enum chat_think think = (enum chat_think)pick(3);
@@ -127,9 +126,9 @@ static void make_round(char **out, FILE *f)
         m[i] = (struct chat_message){ role, texts[i], strlen(texts[i]) };
         json_array_append_new(list, said);
     }
-    CHECK(chat_open(&c, t, pick(2) ? NULL : forms[which], NULL, &err) == OK);
+    CHECK(chat_open(&c, t, pick(2) ? NULL : forms[which], NULL, NULL) == OK);
     CHECK(chat_form(c) && !strcmp(chat_form(c), forms[which]));
-    CHECK(chat_encode(c, &ids, &count, m, n, think, &err) == OK);
+    CHECK(chat_encode(c, &ids, &count, m, n, think, NULL) == OK);
     size_t starts;
     *out = decode(t, ids, count, &starts);
     CHECK(starts == (deepseek ? 1 : n + 1) ||

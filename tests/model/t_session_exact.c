@@ -115,7 +115,6 @@ static void note(struct trace *t, struct session *s, size_t n)
 static void run(struct trace *t, const struct model *m, struct pool *pool, enum kvcache kv,
                 size_t tokens, const struct how *how)
 {
-    struct err err;
     struct batch *b;
     struct session *s;
     uint32_t ids[MOST];
@@ -123,11 +122,11 @@ static void run(struct trace *t, const struct model *m, struct pool *pool, enum 
     memset(t, 0, sizeof(*t));
     for (size_t i = 0; i < tokens; i++)
         ids[i] = (uint32_t)rand_below(11, i, even);
-    CHECK(batch_open(&b, m, pool, &err) == OK);
-    CHECK(session_open(&s, b, tokens + 7, kv, &err) == OK);
+    CHECK(batch_open(&b, m, pool, NULL) == OK);
+    CHECK(session_open(&s, b, tokens + 7, kv, NULL) == OK);
     for (size_t at = 0, n; at < tokens; at += n) {
         n = how->chunk < tokens - at ? how->chunk : tokens - at;
-        CHECK(session_eval(s, ids + at, n, NULL, &err) == OK);
+        CHECK(session_eval(s, ids + at, n, NULL, NULL) == OK);
         note(t, s, n);
     }
     CHECK(session_length(s) == tokens);
@@ -145,12 +144,11 @@ static bool light;
 
 static void find_sets(void)
 {
-    struct err err;
     for (size_t i = 0; i < kernels_nsets; i++)
         if (kernels_runs(kernels_sets[i], cpu_detect()) &&
             !(kernels_sets[i]->needs & CPU_INEXACT)) {
             CHECK(nsets < SETS);
-            CHECK(kernels_pick(&tables[nsets], kernels_sets[i]->isa, cpu_detect(), &err) == OK);
+            CHECK(kernels_pick(&tables[nsets], kernels_sets[i]->isa, cpu_detect(), NULL) == OK);
             sets[nsets++] = kernels_sets[i];
         }
 }
@@ -183,9 +181,8 @@ static void check_set(struct trace *whole, bool first, const struct weights *w,
 {
     static struct trace part;
     const struct how plain = { 1, 1 };
-    struct err err;
     struct model *m;
-    CHECK(model_open(&m, w, &tables[set], pools[2], NULL, NULL, &err) == OK);
+    CHECK(model_open(&m, w, &tables[set], pools[2], NULL, NULL, NULL) == OK);
     if (first)
         run(whole, m, NULL, kv, sh->tokens, &plain);
     size_t runs = light ? !first : set ? 2 : 1; /* scalar is slow */
@@ -200,10 +197,9 @@ static void check_set(struct trace *whole, bool first, const struct weights *w,
 static uint64_t check_model(const char *path, uint64_t h, size_t shape, size_t type, size_t kv)
 {
     static struct trace whole;
-    struct err err;
     struct weights *w;
     const struct shape *sh = &shapes[shape];
-    CHECK(weights_open(&w, path, &err) == OK);
+    CHECK(weights_open(&w, path, NULL) == OK);
     static size_t models;
     models++;
     for (size_t i = nsets; i-- > 0;) /* the fastest set comes first and makes the whole trace */
@@ -246,12 +242,11 @@ static int check_type(const char *path, size_t type, size_t first, size_t end)
 int main(void)
 {
     const char *path = in_scratch("m.gguf");
-    struct err err;
     int wrong = 0;
     light = SANITIZED || (getenv("RUN") && *getenv("RUN"));
     find_sets();
     for (size_t i = 1; i <= THREADS; i++)
-        CHECK(pool_open(&pools[i], i, &err) == OK);
+        CHECK(pool_open(&pools[i], i, NULL) == OK);
     for (size_t i = 0; i < TYPES; i++)
         wrong += check_type(path, i, 0, QWEN3) + check_type(path, i, QWEN3, SHAPES);
     for (size_t i = 1; i <= THREADS; i++)

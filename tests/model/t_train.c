@@ -50,12 +50,11 @@ static void fill(struct data *d, uint64_t seed)
 static void check_gradient(const struct kernels *k)
 {
     struct train *t;
-    struct err err;
     struct data d;
     double loss;
     uint32_t best[TOKENS];
     fill(&d, 1);
-    CHECK(train_open(&t, &tiny, k, NULL, TOKENS, DOC, 7, &err) == OK);
+    CHECK(train_open(&t, &tiny, k, NULL, TOKENS, DOC, 7, NULL) == OK);
     CHECK(train_params(t) == 48 * 32 + 2 * (32 * 64 + 64 + 32 * 32 + 3 * 48 * 32 + 64) + 32);
     /* Move norms and biases away from their initial values, so that every term matters. */
     for (size_t i = 0; i < train_ntensors(t); i++) {
@@ -63,7 +62,7 @@ static void check_gradient(const struct kernels *k)
         for (size_t j = 0; x->rows == 1 && j < x->cols; j++)
             x->value[j] += 0.3f * (float)rand_unit(i, j) - 0.1f;
     }
-    CHECK(train_gradient(&loss, t, &d.b, &err) == OK);
+    CHECK(train_gradient(&loss, t, &d.b, NULL) == OK);
     CHECK(loss > 3 && loss < 16);
     for (size_t i = 0; i < train_ntensors(t); i++) {
         const struct train_tensor *x = train_tensor(t, i);
@@ -84,7 +83,7 @@ static void check_gradient(const struct kernels *k)
         for (int side = 0; side < 2; side++) {
             for (size_t j = 0; j < n; j++)
                 x->value[j] = keep[j] + (side ? -e : e) * dir[j];
-            CHECK(train_predict(&at[side], best, NULL, t, &d.b, &err) == OK);
+            CHECK(train_predict(&at[side], best, NULL, t, &d.b, NULL) == OK);
         }
         memcpy(x->value, keep, n * sizeof(float));
         double have = (at[0] - at[1]) / (2 * (double)e);
@@ -107,16 +106,15 @@ static uint64_t run_hash(const struct kernels *k, size_t threads)
 {
     struct train *t;
     struct pool *pool;
-    struct err err;
     struct data d;
     uint64_t h = 0xcbf29ce484222325u;
     const struct train_rate rate = { 3e-3f, 0.9f, 0.99f, 1e-8f, 0.01f, 1 };
-    CHECK(pool_open(&pool, threads, &err) == OK);
-    CHECK(train_open(&t, &tiny, k, pool, TOKENS, DOC, 3, &err) == OK);
+    CHECK(pool_open(&pool, threads, NULL) == OK);
+    CHECK(train_open(&t, &tiny, k, pool, TOKENS, DOC, 3, NULL) == OK);
     double first = 0, loss = 0;
     for (uint64_t step = 0; step < 6; step++) {
         fill(&d, step % 2);
-        CHECK(train_gradient(&loss, t, &d.b, &err) == OK);
+        CHECK(train_gradient(&loss, t, &d.b, NULL) == OK);
         double norm = train_update(t, &rate);
         h = hash_bytes(hash_bytes(h, &loss, sizeof(loss)), &norm, sizeof(norm));
         if (step == 1)
@@ -136,7 +134,6 @@ static uint64_t run_hash(const struct kernels *k, size_t threads)
 static void check_documents(const struct kernels *k)
 {
     struct train *t;
-    struct err err;
     struct data d;
     double loss;
     static float all[TOKENS * 48], one[DOC * 48];
@@ -144,13 +141,13 @@ static void check_documents(const struct kernels *k)
     fill(&d, 5);
     for (size_t i = 0; i < TOKENS; i++)
         d.target[i] = 0;
-    CHECK(train_open(&t, &tiny, k, NULL, TOKENS, DOC, 11, &err) == OK);
-    CHECK(train_predict(&loss, best, all, t, &d.b, &err) == OK);
+    CHECK(train_open(&t, &tiny, k, NULL, TOKENS, DOC, 11, NULL) == OK);
+    CHECK(train_predict(&loss, best, all, t, &d.b, NULL) == OK);
     memset(target, 0, sizeof(target));
     for (size_t i = 0, at = 0; i < d.b.docs; at = d.ends[i++]) {
         size_t n = d.ends[i] - at;
         struct train_batch b = { d.ids + at, target, &n, 1 };
-        CHECK(train_predict(&loss, best_one, one, t, &b, &err) == OK);
+        CHECK(train_predict(&loss, best_one, one, t, &b, NULL) == OK);
         CHECK(memcmp(one, all + at * 48, n * 48 * sizeof(float)) == 0);
         CHECK(memcmp(best_one, best + at, n * sizeof(best[0])) == 0);
     }
@@ -203,8 +200,7 @@ static void check_refusals(const struct kernels *k)
 int main(void)
 {
     struct kernels k;
-    struct err err;
-    CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
+    CHECK(kernels_pick(&k, NULL, cpu_detect(), NULL) == OK);
     check_gradient(&k);
     check_documents(&k);
     check_refusals(&k);
@@ -213,7 +209,7 @@ int main(void)
         if (!kernels_runs(kernels_sets[i], cpu_detect()) || (kernels_sets[i]->needs & CPU_INEXACT))
             continue;
         struct kernels set;
-        CHECK(kernels_pick(&set, kernels_sets[i]->isa, cpu_detect(), &err) == OK);
+        CHECK(kernels_pick(&set, kernels_sets[i]->isa, cpu_detect(), NULL) == OK);
         CHECK(run_hash(&set, i % 3 + 1) == golden);
     }
     printf("hash %016llx\n", (unsigned long long)golden);

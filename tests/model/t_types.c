@@ -55,7 +55,6 @@ static const struct panels *matrix_of(const struct model *m, const char *name)
 /* Return a hash over the logits of all tokens of a model. */
 static uint64_t types_hash(const struct model *m, struct pool *pool, size_t chunk)
 {
-    struct err err;
     struct batch *b;
     struct session *s;
     uint64_t h = 0xcbf29ce484222325u;
@@ -63,11 +62,11 @@ static uint64_t types_hash(const struct model *m, struct pool *pool, size_t chun
     uint32_t ids[TOKENS];
     for (size_t i = 0; i < TOKENS; i++)
         ids[i] = (uint32_t)(i * 7919 % vocab);
-    CHECK(batch_open(&b, m, pool, &err) == OK);
-    CHECK(session_open(&s, b, TOKENS, KVCACHE_F16, &err) == OK);
+    CHECK(batch_open(&b, m, pool, NULL) == OK);
+    CHECK(session_open(&s, b, TOKENS, KVCACHE_F16, NULL) == OK);
     for (size_t at = 0, n; at < TOKENS; at += n) {
         n = chunk < TOKENS - at ? chunk : TOKENS - at;
-        CHECK(session_eval(s, ids + at, n, NULL, &err) == OK);
+        CHECK(session_eval(s, ids + at, n, NULL, NULL) == OK);
         for (size_t back = n; back-- > 0;) {
             const float *logits = session_logits(s, back);
             CHECK(logits);
@@ -119,17 +118,16 @@ static bool check_random(size_t which, const char *best, struct pool *pool)
     };
     bool good = true, light = SANITIZED || (getenv("RUN") && *getenv("RUN"));
     for (size_t i = 0, run = which; i < kernels_nsets; i++) {
-        struct err err;
         struct kernels k;
         struct model *m;
         size_t bytes;
         if (!kernels_runs(kernels_sets[i], cpu_detect()) || (kernels_sets[i]->needs & CPU_INEXACT))
             continue;
-        CHECK(kernels_pick(&k, kernels_sets[i]->isa, cpu_detect(), &err) == OK);
+        CHECK(kernels_pick(&k, kernels_sets[i]->isa, cpu_detect(), NULL) == OK);
         if (light && strcmp(k.isa, best) != 0 && which % kernels_nsets != i)
             continue;
-        CHECK(model_random(&m, &config, type, &k, NULL, 7, &err) == OK);
-        CHECK(model_random_size(&bytes, &config, type, &err) == OK && bytes == model_bytes(m));
+        CHECK(model_random(&m, &config, type, &k, NULL, 7, NULL) == OK);
+        CHECK(model_random_size(&bytes, &config, type, NULL) == OK && bytes == model_bytes(m));
         bool fastest = !strcmp(k.isa, best) && !light;
         for (size_t turn = 0; turn < (fastest ? CHUNKS : 1); turn++, run++) {
             uint64_t h = types_hash(m, run % 2 ? pool : NULL, chunks[run % CHUNKS]);
@@ -147,15 +145,14 @@ static bool check_random(size_t which, const char *best, struct pool *pool)
 /* Compare the matrices of a file with the hashes of golden.tsv. */
 static void check_file(const char *path, FILE *golden)
 {
-    struct err err;
     struct kernels k;
     struct weights *w;
     struct model *m;
     char file[64], name[64], type[16], want[80], got[SHA256_HEX];
     size_t found = 0;
-    CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
-    CHECK(weights_open(&w, path, &err) == OK &&
-          model_open(&m, w, &k, NULL, NULL, NULL, &err) == OK);
+    CHECK(kernels_pick(&k, NULL, cpu_detect(), NULL) == OK);
+    CHECK(weights_open(&w, path, NULL) == OK &&
+          model_open(&m, w, &k, NULL, NULL, NULL, NULL) == OK);
     weights_close(w);
     rewind(golden);
     while (fscanf(golden, "%63s %63s %15s %79s", file, name, type, want) == 4) {
@@ -191,12 +188,11 @@ int main(void)
     static const char *const files[] = { "f16",    "bf16", "q8_0",   "q4_0",   "q4_1",
                                          "q5_0",   "q5_1", "q2_k",   "q3_k_m", "q4_k_m",
                                          "q5_k_m", "q6_k", "iq4_nl", "iq4_xs" };
-    struct err err;
     struct kernels k;
     struct pool *pool;
     bool good = true;
-    CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
-    CHECK(pool_open(&pool, 3, &err) == OK);
+    CHECK(kernels_pick(&k, NULL, cpu_detect(), NULL) == OK);
+    CHECK(pool_open(&pool, 3, NULL) == OK);
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
         good = check_random(i, k.isa, pool) && good;
     pool_close(pool);

@@ -93,10 +93,9 @@ static void watch_op(void *arg, enum batch_op op, size_t layer, size_t n, bool e
 static const float *values(const struct weights *w, const char *name, size_t count)
 {
     static float x[TINY_VOCAB * HIDDEN];
-    struct err err;
     const struct tensor *t = weights_find(w, name);
     CHECK(t && count <= sizeof(x) / sizeof(*x) &&
-          weights_floats(x, t, 0, count, "f.gguf", &err) == OK);
+          weights_floats(x, t, 0, count, "f.gguf", NULL) == OK);
     return x;
 }
 
@@ -171,11 +170,10 @@ static void check_token(const struct weights *w, size_t t, double eps)
 /* Check what the lens makes of the streams of the latest pass, which had one row. */
 static void check_lens(struct batch *b, const float *logits)
 {
-    struct err err;
     float x[3][WIDE];
     for (size_t i = 0; i < 3; i++)
         memcpy(x[i], seen.x[i == 1 ? (size_t)LEFT : (size_t)STREAM][TOKENS - 1], sizeof(x[i]));
-    CHECK(batch_lens(b, x[0], WIDE, 3, &err) == OK && !batch_logits_at(b, 0));
+    CHECK(batch_lens(b, x[0], WIDE, 3, NULL) == OK && !batch_logits_at(b, 0));
     CHECK(memcmp(batch_lens_at(b, 1), logits, TINY_VOCAB * sizeof(*logits)) == 0);
     CHECK(memcmp(batch_lens_at(b, 0), logits, TINY_VOCAB * sizeof(*logits)) != 0);
     CHECK(memcmp(batch_lens_at(b, 0), batch_lens_at(b, 2), TINY_VOCAB * sizeof(*logits)) == 0);
@@ -184,12 +182,11 @@ static void check_lens(struct batch *b, const float *logits)
 /* What is kept behind the layer is the stream that it leaves, which check_token has computed. */
 static void check_kept(struct session *s)
 {
-    struct err err;
     struct taps taps;
     CHECK(!session_hidden(s, 1, 0) && taps_parse(&taps, "1"));
-    CHECK(batch_keep(watched, &taps, &err) == OK);
+    CHECK(batch_keep(watched, &taps, NULL) == OK);
     session_rewind(s, 0);
-    CHECK(session_eval(s, ids, TOKENS, NULL, &err) == OK);
+    CHECK(session_eval(s, ids, TOKENS, NULL, NULL) == OK);
     for (size_t t = 0; t < TOKENS; t++)
         CHECK(memcmp(session_hidden(s, 1, TOKENS - 1 - t), seen.x[LEFT][t],
                      HIDDEN * sizeof(float)) == 0);
@@ -197,7 +194,6 @@ static void check_kept(struct session *s)
 
 static void check_model(const char *path, size_t wide, enum kvcache kv)
 {
-    struct err err;
     struct kernels k;
     struct weights *w;
     struct model *m;
@@ -205,16 +201,16 @@ static void check_model(const char *path, size_t wide, enum kvcache kv)
     struct session *s;
     const struct batch_watch watch = { watch_op, watch_see, &seen };
     float logits[TINY_VOCAB];
-    CHECK(kernels_pick(&k, "scalar", 0, &err) == OK);
-    CHECK(weights_open(&w, path, &err) == OK &&
-          model_open(&m, w, &k, NULL, NULL, NULL, &err) == OK);
-    CHECK(batch_open(&b, m, NULL, &err) == OK);
-    CHECK(session_open(&s, b, TINY_CONTEXT, kv, &err) == OK);
+    CHECK(kernels_pick(&k, "scalar", 0, NULL) == OK);
+    CHECK(weights_open(&w, path, NULL) == OK &&
+          model_open(&m, w, &k, NULL, NULL, NULL, NULL) == OK);
+    CHECK(batch_open(&b, m, NULL, NULL) == OK);
+    CHECK(session_open(&s, b, TINY_CONTEXT, kv, NULL) == OK);
     memset(&seen, 0, sizeof(seen));
     watched = b;
     batch_watch(b, &watch);
-    CHECK(session_eval(s, ids, TOKENS - 1, NULL, &err) == OK);
-    CHECK(session_eval(s, ids + TOKENS - 1, 1, NULL, &err) == OK);
+    CHECK(session_eval(s, ids, TOKENS - 1, NULL, NULL) == OK);
+    CHECK(session_eval(s, ids + TOKENS - 1, 1, NULL, NULL) == OK);
     memcpy(logits, session_logits(s, 0), sizeof(logits));
     CHECK(seen.cols[INPUT_O] == wide && strcmp(seen.ops, "enqaonfdnenqaonfdnh") == 0);
     check_lens(b, logits);
@@ -222,7 +218,7 @@ static void check_model(const char *path, size_t wide, enum kvcache kv)
         check_token(w, t, (double)model_config(m)->eps);
     batch_watch(b, NULL);
     session_rewind(s, 0);
-    CHECK(session_eval(s, ids, TOKENS, NULL, &err) == OK && seen.rows[INPUT_FFN] == TOKENS);
+    CHECK(session_eval(s, ids, TOKENS, NULL, NULL) == OK && seen.rows[INPUT_FFN] == TOKENS);
     CHECK(memcmp(logits, session_logits(s, 0), sizeof(logits)) == 0);
     check_kept(s);
     session_close(s);

@@ -200,13 +200,12 @@ static void test_text(void)
 static void test_no_return_tokens(void)
 {
     struct cloud *c;
-    struct err err = { "" };
     ik = text_only = 1;
     for (tokenize = 0; tokenize < 2; tokenize++)
         expect("no return_tokens", (struct cloud_options){ .encode = bytes }, OK,
                tokenize ? "/tokenize" : NULL, "text without token ids");
-    CHECK(begin(&c, (struct cloud_options){ .tokens = 8 }, &err) == OK &&
-          cloud_ready(c, &err) == OK);
+    CHECK(begin(&c, (struct cloud_options){ .tokens = 8 }, NULL) == OK &&
+          cloud_ready(c, NULL) == OK);
     CHECK(cloud_known_info(c).api == CLOUD_OPENAI && cloud_known_info(c).tokens == 1);
     cloud_close(c);
     ik = text_only = tokenize = 0;
@@ -219,8 +218,7 @@ static void test_models(void)
     two = tokenize = 1;
     for (size_t i = 0; i < 3; i++) {
         struct cloud *c;
-        struct err err = { "" };
-        CHECK(begin(&c, (struct cloud_options){ .encode = bytes, .model = names[i] }, &err) == OK);
+        CHECK(begin(&c, (struct cloud_options){ .encode = bytes, .model = names[i] }, NULL) == OK);
         const struct cloud_info info = cloud_known_info(c);
         CHECK(!strcmp(info.model, names[i] ? names[i] : "v"));
         CHECK(info.context == (i == 1 ? 7 : 4) && strstr(info.says, i == 1 ? "/b" : "/a"));

@@ -275,12 +275,11 @@ static inline void compare_edges(const struct text *a, const struct text *b)
 
 static inline void open_all(void)
 {
-    struct err err;
     const struct engine_options o = { .model = tiny_make(), .threads = 1 };
     CHECK(engine_open(&engine, &o, true, NULL) == OK);
-    CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
-    CHECK(batch_open(&others, engine.model, NULL, &err) == OK);
-    CHECK(session_open(&other, others, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
+    CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, NULL) == OK);
+    CHECK(batch_open(&others, engine.model, NULL, NULL) == OK);
+    CHECK(session_open(&other, others, TINY_CONTEXT, KVCACHE_F32, NULL) == OK);
     router = network_open(&engine);
     table = table_open(&engine.kernels);
     combined = featured_open(&engine, 0, 1, "final");
@@ -410,20 +409,19 @@ static inline void compare_calls(const struct result *a, const struct result *b)
 /* Collect the range of scores of each policy over some text, so that thresholds fall inside. */
 static inline void look_at_scores(void)
 {
-    struct err err;
     struct decode_stats stats;
     struct sampler *s;
     static struct text x;
     const struct sample_params params = { .temp = 1, .top_p = 1, .repeat_penalty = 1 };
     const uint32_t prompt = 65;
-    CHECK(sampler_open(&s, &params, tokenizer_size(engine.tokenizer), &engine.kernels, &err) == OK);
+    CHECK(sampler_open(&s, &params, tokenizer_size(engine.tokenizer), &engine.kernels, NULL) == OK);
     for (int p = POLICY_MLP; p < POLICY_ALWAYS; p++) {
         const struct decode_options o = {
             .policy = (enum policy)p, .max_tokens = SCORES, .emit = on_token, .arg = &x
         };
         x.n = 0;
         CHECK(decode_run(&stats, session, engine.tokenizer, s, router_for((enum policy)p, 0), NULL,
-                         &prompt, 1, &o, &err) == OK);
+                         &prompt, 1, &o, NULL) == OK);
         score_low[p] = 1;
         for (size_t i = 0; i < x.n; i++) {
             score_low[p] = x.at[i].score < score_low[p] ? x.at[i].score : score_low[p];

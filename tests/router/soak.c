@@ -44,11 +44,10 @@ static void serve(const char *model, int port, int end)
 {
     struct stand_in_options o = { .model = model, .threads = 1, .seed = 1 };
     struct stand_in *s;
-    struct err err = { "" };
     char byte;
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-        CHECK(stand_in_fault_add(&o.faults, faults[i], &err) == OK);
-    CHECK(stand_in_open(&s, &o, &err) == OK);
+        CHECK(stand_in_fault_add(&o.faults, faults[i], NULL) == OK);
+    CHECK(stand_in_open(&s, &o, NULL) == OK);
     unsigned number = stand_in_port(s);
     CHECK(write(port, &number, sizeof(number)) == sizeof(number));
     while (read(end, &byte, 1) > 0)
@@ -131,7 +130,6 @@ static void run(struct tally *y, const char *model, bool ahead, uint64_t most)
     struct server s;
     struct cloud *c;
     struct cloud_port port;
-    struct err err = { "" };
     struct gate gate = { 0 };
     char url[64];
     bool begun = false;
@@ -141,7 +139,7 @@ static void run(struct tally *y, const char *model, bool ahead, uint64_t most)
     const struct cloud_options o = {
         .url = url, .api = CLOUD_OPENAI, .model = "m", .vocab = TINY_VOCAB, .timeout_ms = 60000
     };
-    CHECK(cloud_open(&c, &o, &err) == OK);
+    CHECK(cloud_open(&c, &o, NULL) == OK);
     cloud_port(&port, c);
     uint64_t clock = os_now_ns();
     while (y->cloud < most) {
@@ -172,13 +170,12 @@ int main(int argc, char **argv)
     uint64_t most = argc > 1 ? strtoull(argv[1], NULL, 10) : TOKENS;
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
     struct tally ahead, step;
-    struct err err = { "" };
     const char *model = tiny_make();
     const struct engine_options o = { .model = model, .threads = 1 };
-    CHECK(engine_open(&engine, &o, true, &err) == OK);
-    CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
+    CHECK(engine_open(&engine, &o, true, NULL) == OK);
+    CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, NULL) == OK);
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
-                       &err) == OK);
+                       NULL) == OK);
     run(&ahead, model, true, most);
     run(&step, model, false, most);
     CHECK(ahead.texts == step.texts && ahead.tokens == step.tokens && ahead.hash == step.hash);

@@ -124,7 +124,6 @@ static bool on_token(void *arg, const struct decode_token *t)
 static size_t write_text(const enum course *list, size_t n, struct decode_stats *stats)
 {
     static const uint32_t prompt[PROMPT] = { 'x', 'y', 'z' };
-    struct err err = { "" };
     const struct cloud_port port = { .arg = &stream,
                                      .known = stream_known,
                                      .info = stream_info,
@@ -148,17 +147,17 @@ static size_t write_text(const enum course *list, size_t n, struct decode_stats 
     struct step *step;
     size_t row, looks = 0, waits = 0;
     stream = (struct stream){ .course = list, .n = n };
-    CHECK(step_open(&step, &text, &o, stats, &err) == OK);
+    CHECK(step_open(&step, &text, &o, stats, NULL) == OK);
     for (const struct step_need *need; (need = step_next(step))->want != STEP_DONE;) {
         if (need->want == STEP_ROWS) {
-            CHECK(session_eval(session, need->ids, need->n, NULL, &err) == OK);
+            CHECK(session_eval(session, need->ids, need->n, NULL, NULL) == OK);
             step_give_rows(step, need->n);
             stream.waiting = false;
             continue;
         }
         if (need->want == STEP_HEAD) {
             CHECK(session_row(&row, session, need->at[0]));
-            CHECK(batch_logits(engine.batch, &row, 1, &err) == OK);
+            CHECK(batch_logits(engine.batch, &row, 1, NULL) == OK);
             step_give_head(step, need->at[0], batch_logits_at(engine.batch, row));
             continue;
         }
@@ -169,7 +168,7 @@ static size_t write_text(const enum course *list, size_t n, struct decode_stats 
         stream.again = stream.waiting;
         step_wait(step);
     }
-    CHECK(step_close(step, &err) == OK && stats->cloud == LENGTH);
+    CHECK(step_close(step, NULL) == OK && stats->cloud == LENGTH);
     return waits;
 }
 
@@ -178,12 +177,11 @@ int main(void)
     static const enum course never = NEVER, soon = SOON, part = PART;
     static const enum course fails[] = { NEVER, NEVER, FAILS, NEVER };
     struct decode_stats stats;
-    struct err err;
     tiny_engine(&engine);
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
-                       &err) == OK);
-    CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
+                       NULL) == OK);
+    CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, NULL) == OK);
     CHECK(write_text(&never, 1, &stats) == 3 && stats.drafted == 0);
     CHECK(stats.passes == LENGTH - 1 && stats.memo == LENGTH / REPLY * (REPLY - 1));
     CHECK(write_text(&soon, 1, &stats) > 0 && stats.accepted > 0 &&

@@ -166,9 +166,8 @@ static void test_stop_waiting(void)
     struct mizzle_options o = base;
     struct stand_in *slow;
     struct seen s = { 0 };
-    struct err err;
     pthread_t t;
-    CHECK(stand_in_open(&slow, &so, &err) == OK);
+    CHECK(stand_in_open(&slow, &so, NULL) == OK);
     o.cloud_url = stand_in_url(slow);
     o.cloud_api = "openai";
     o.cloud_model = "slow";
@@ -205,8 +204,7 @@ static void test_stop_opening(void)
     struct mizzle_options o = base;
     struct mizzle *m;
     struct stand_in *slow;
-    struct err err;
-    CHECK(stand_in_open(&slow, &so, &err) == OK);
+    CHECK(stand_in_open(&slow, &so, NULL) == OK);
     o.cloud_url = stand_in_url(slow);
     o.policy = "always";
     o.on_opening = on_opening;
@@ -347,8 +345,7 @@ static void test_key(void)
     struct mizzle *m;
     struct stand_in *locked;
     struct seen s = { 0 };
-    struct err err;
-    CHECK(stand_in_open(&locked, &so, &err) == OK);
+    CHECK(stand_in_open(&locked, &so, NULL) == OK);
     o.policy = "always";
     o.cloud = "required";
     o.cloud_url = stand_in_url(locked);
@@ -428,11 +425,10 @@ static void test_leaks(void)
 
 int main(void)
 {
-    struct err err = { "" };
     base_make();
     const struct stand_in_options so = { .model = model, .threads = 1 };
     test_no_memory(); /* before there are other threads */
-    CHECK(stand_in_open(&cloud, &so, &err) == OK);
+    CHECK(stand_in_open(&cloud, &so, NULL) == OK);
     test_seed();
     test_busy_and_stop();
     test_stop_reading();

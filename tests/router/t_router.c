@@ -23,10 +23,9 @@ static void check_by_hand(void)
     CHECK(taps_parse(&f.taps, "post_attn"));
     f.has_threshold = true;
     f.threshold = 0.3f;
-    struct err err;
     struct router *r, *again;
     float scratch[64], threshold = 0;
-    CHECK(router_make(&r, &f, "form", &kernels, &err) == OK);
+    CHECK(router_make(&r, &f, "form", &kernels, NULL) == OK);
     CHECK(router_dim(r) == 3 && router_scratch(r) <= 64);
     CHECK(router_threshold(r, &threshold) && threshold == 0.3f);
     float x[] = { 3, 2, 9 }, y = router_score(r, x, scratch);
@@ -34,9 +33,9 @@ static void check_by_hand(void)
     float parts[2]; /* 2 * 3, 4 * 0 */
     CHECK(router_net(r).width == 2 && router_parts(r, scratch, parts) == -1);
     CHECK(parts[0] == 6 && parts[1] == 0);
-    CHECK(form_save(path, &f, &err) == OK);
+    CHECK(form_save(path, &f, NULL) == OK);
     open_without_memory(path, &kernels);
-    CHECK(router_open(&again, path, &kernels, &err) == OK);
+    CHECK(router_open(&again, path, &kernels, NULL) == OK);
     CHECK(router_score(again, x, scratch) == y);
     CHECK(router_taps(again)->at[0] == TAP_POST_ATTN && !router_taps(again)->more);
     CHECK(router_threshold(again, &threshold) && threshold == 0.3f);
@@ -217,8 +216,7 @@ static void check_lookup(void)
         { { 3, 2 }, 2, 0.5f },      { { 0 }, 0, 0.5f },      { { 2, UINT32_MAX }, 2, 0.5f },
     };
     struct router *r;
-    struct err err = { "" };
-    CHECK(table_read(&r, rows, ROWS, 3, NULL, &err) == OK);
+    CHECK(table_read(&r, rows, ROWS, 3, NULL, NULL) == OK);
     CHECK(router_is_table(r) && router_dim(r) == 0);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         CHECK(router_score_ids(r, cases[i].ids, cases[i].n) == cases[i].score);
@@ -266,10 +264,9 @@ static void check_about(bool table)
 {
     struct router_form f;
     struct router *r;
-    struct err err = { "" };
     float threshold = 0;
-    CHECK(table ? router_form_open_contexts(&f, 1, &err) == OK
-                : router_form_open(&f, 3, 2, &err) == OK);
+    CHECK(table ? router_form_open_contexts(&f, 1, NULL) == OK
+                : router_form_open(&f, 3, 2, NULL) == OK);
     if (table)
         f.contexts[0] = rows[0];
     f.has_threshold = f.about.has_share = f.about.has_model = true;
@@ -279,9 +276,9 @@ static void check_about(bool table)
     strcpy(f.about.name, "Qwen2.5-0.5B");
     strcpy(f.about.weights, "Q8_0");
     strcpy(f.about.task, "csqa");
-    CHECK(form_save(path, &f, &err) == OK);
+    CHECK(form_save(path, &f, NULL) == OK);
     router_form_close(&f);
-    CHECK(router_open(&r, path, &kernels, &err) == OK);
+    CHECK(router_open(&r, path, &kernels, NULL) == OK);
     const struct router_about *a = router_about(r);
     CHECK(router_threshold(r, &threshold) && threshold == 0.25f);
     CHECK(a->has_share && a->share == 0.0625f);

@@ -81,14 +81,13 @@ static void put_again(size_t i)
 /* Make what is missing of the collection. */
 static void make(void)
 {
-    struct err err = { "" };
     const struct sample_meta meta = options();
     struct sample_files f;
-    CHECK(sample_files_open(&f, &meta, dir, &err) == OK && sample_files_shards(&f.meta) == SHARDS);
+    CHECK(sample_files_open(&f, &meta, dir, NULL) == OK && sample_files_shards(&f.meta) == SHARDS);
     for (size_t i = 0; i < SHARDS; i++) {
         struct sample_shard s;
         bool exists;
-        CHECK(sample_files_shard(&s, &exists, &f, i, &err) == OK);
+        CHECK(sample_files_shard(&s, &exists, &f, i, NULL) == OK);
         CHECK(!exists || s.counts.left_out == 1);
         samples_close(&s.samples);
         if (!exists)
@@ -248,15 +247,14 @@ static void check_rows(void)
 /* A shard without hidden states is one to collect into, not one to learn from. */
 static void check_no_states(void)
 {
-    struct err err = { "" };
     const struct sample_meta meta = options();
     struct sample_shard s = shard_of(1), found;
     struct sample_files f;
     bool exists;
     s.no_states = true;
     CHECK(sample_files_write(&s, NULL) == OK);
-    CHECK(sample_files_open(&f, &meta, dir, &err) == OK);
-    CHECK(sample_files_shard(&found, &exists, &f, 1, &err) == OK && exists && found.no_states);
+    CHECK(sample_files_open(&f, &meta, dir, NULL) == OK);
+    CHECK(sample_files_shard(&found, &exists, &f, 1, NULL) == OK && exists && found.no_states);
     CHECK(found.samples.n == s.samples.n);
     CHECK(!memcmp(found.samples.rows, s.samples.rows, s.samples.n * sizeof(*s.samples.rows)));
     refused(ERR_FORMAT, "00001.safetensors: tensor hidden", "expected hidden states, found none");
@@ -267,15 +265,15 @@ static void check_no_states(void)
     deeper.dim *= 2;
     snprintf(deeper.mizzle, sizeof(deeper.mizzle), "9.9.9");
     unlink(in_scratch("00000.safetensors"));
-    CHECK(sample_files_open(&f, &deeper, dir, &err) == OK);
-    CHECK(sample_files_shard(&found, &exists, &f, 1, &err) == OK && exists && found.no_states);
+    CHECK(sample_files_open(&f, &deeper, dir, NULL) == OK);
+    CHECK(sample_files_shard(&found, &exists, &f, 1, NULL) == OK && exists && found.no_states);
     CHECK(found.samples.dim == 2 * DIM && found.samples.room > found.samples.n);
     samples_close(&found.samples);
     sample_files_close(&f);
     put_again(0);
     s.no_states = false;
     put(&s);
-    CHECK(reading(&err) == OK);
+    CHECK(reading(NULL) == OK);
 }
 
 /* Write shard 1 with other metadata, which must be refused in these words. */
@@ -291,7 +289,6 @@ static void check_metadata(void)
         { "tiny", "post_attn", "right: expected 4, as the rows have", "found 3", DIM, 1, 0 },
         { "tiny", "post_attn", "hidden: expected [9,3]", "found [8,3]", DIM, 0, 1 },
     };
-    struct err err = { "" };
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         struct sample_shard s = shard_of(1);
         snprintf(s.meta.edge, sizeof(s.meta.edge), "%s", bad[i].edge);
@@ -303,7 +300,7 @@ static void check_metadata(void)
         refused(ERR_FORMAT, bad[i].one, bad[i].two);
     }
     put_again(1);
-    CHECK(reading(&err) == OK);
+    CHECK(reading(NULL) == OK);
     edit("00001.safetensors", "\"right\":\"4\"", "\"right\":\"3\"");
     refused(ERR_FORMAT, "metadata checksum: expected", "");
     edit("00001.safetensors", "\"right\":\"3\"", "\"right\":\"x\"");
@@ -317,7 +314,7 @@ static void check_metadata(void)
     put_again(0);
     refused(ERR_FORMAT, "00001.safetensors: first: expected 16", "found 0");
     put_again(1);
-    CHECK(reading(&err) == OK);
+    CHECK(reading(NULL) == OK);
 }
 
 /* Another collection into the same folder is refused: the field and both values are named. */
@@ -353,16 +350,15 @@ static void check_contradiction(void)
 /* A collection that was begun is not samples; what a killed process left is deleted. */
 static void check_unfinished(void)
 {
-    struct err err = { "" };
     struct sample_files f;
     const struct sample_meta meta = options();
     refused(ERR_FORMAT, dir, "found no such file");
-    CHECK(sample_files_open(&f, &meta, dir, &err) == OK);
+    CHECK(sample_files_open(&f, &meta, dir, NULL) == OK);
     sample_files_close(&f);
     refused(ERR_FORMAT, "00000.safetensors", "collect again");
     spill(in_scratch("00001.safetensors.77.0.part"), "x", 1);
     spill(in_scratch("notes.part"), "x", 1);
-    CHECK(sample_files_open(&f, &meta, dir, &err) == OK);
+    CHECK(sample_files_open(&f, &meta, dir, NULL) == OK);
     sample_files_close(&f);
     CHECK(access(in_scratch("00001.safetensors.77.0.part"), F_OK));
     CHECK(!access(in_scratch("notes.part"), F_OK));

@@ -251,7 +251,6 @@ static void run(void)
     script.tokens = once_in(2) ? 1 : 2 + draw(5);
     script.unfit = script.tokens == 1; /* what is known of such a text depends on the others */
     struct text_view views[TEXTS];
-    struct err err = { "" };
     size_t n = 1 + draw(TEXTS), context = once_in(2) ? TINY_CONTEXT : 40 + draw(40);
     struct routing r = { .router = once_in(3) ? gain : network,
                          .how.call_tokens = script.tokens,
@@ -267,7 +266,7 @@ static void run(void)
         draw_plan(p, context);
         if (once_in(2))
             pause_ns((long)draw(300000));
-        CHECK(texts_ask(e, &p->text, &p->wish, &err) == OK);
+        CHECK(texts_ask(e, &p->text, &p->wish, NULL) == OK);
     }
     for (size_t i = 0; i < n; i++)
         if (plans[i].cancel != SIZE_MAX) {

@@ -63,7 +63,6 @@ static inline struct tokenizer *chat_bytes_build(const char *template, const cha
     static struct str pieces[256 + CHAT_BYTES_MARKS];
     static int types[256 + CHAT_BYTES_MARKS];
     struct tokenizer *t;
-    struct err err;
     for (unsigned b = 0; b < 256; b++) {
         pieces[b] = (struct str){ letters[b], letter_of(letters[b], b) };
         types[b] = PIECE_NORMAL;
@@ -75,7 +74,7 @@ static inline struct tokenizer *chat_bytes_build(const char *template, const cha
     struct vocabulary v = { .path = "bytes", .pieces = pieces, .types = types };
     v.count = 256 + n;
     v.template = (struct str){ template, template ? strlen(template) : 0 };
-    CHECK(tokenizer_build(&t, &v, &err) == OK);
+    CHECK(tokenizer_build(&t, &v, NULL) == OK);
     return t;
 }
 

@@ -152,9 +152,8 @@ static void write_keys(struct ggufw *g, const struct gguf_shape *sh)
 void gguf_model_write(const char *path, const struct gguf_shape *sh, int type,
                       void (*more)(struct ggufw *g))
 {
-    struct err err;
     struct form f = { .sh = sh, .type = type, .seed = sh->hidden };
-    CHECK(ggufw_open(&f.g, path, &err) == OK);
+    CHECK(ggufw_open(&f.g, path, NULL) == OK);
     write_keys(f.g, sh);
     if (more)
         more(f.g);
@@ -165,5 +164,5 @@ void gguf_model_write(const char *path, const struct gguf_shape *sh, int type,
     if (!sh->tied)
         add(&f, "output.weight", sh->vocab, sh->hidden, 0);
     write_tensors(&f);
-    CHECK(ggufw_close(f.g, true, &err) == OK);
+    CHECK(ggufw_close(f.g, true, NULL) == OK);
 }

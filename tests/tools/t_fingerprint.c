@@ -17,10 +17,9 @@ static struct model *open_model(struct weights **w, const char *path)
 {
     struct model *m;
     struct kernels k;
-    struct err err = { "" };
-    CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
-    CHECK(weights_open(w, path, &err) == OK);
-    CHECK(model_open(&m, *w, &k, NULL, NULL, NULL, &err) == OK);
+    CHECK(kernels_pick(&k, NULL, cpu_detect(), NULL) == OK);
+    CHECK(weights_open(w, path, NULL) == OK);
+    CHECK(model_open(&m, *w, &k, NULL, NULL, NULL, NULL) == OK);
     return m;
 }
 
@@ -129,7 +128,6 @@ static void check_exact(void)
     size_t n = 0, at[32], size, header = 0;
     char name[96];
     struct weights *w;
-    struct err err = { "" };
     const char *folder = tiny_make();
     seen[n++] = exact(folder);
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
@@ -143,7 +141,7 @@ static void check_exact(void)
     snprintf(name, sizeof(name), "%s/model.safetensors", folder);
     size = slurp(name, bytes, sizeof(bytes));
     memcpy(&header, bytes, 8);
-    CHECK(weights_open(&w, folder, &err) == OK);
+    CHECK(weights_open(&w, folder, NULL) == OK);
     size_t tensors = weights_ntensors(w);
     const char *first = NULL;
     for (size_t i = 0; i < tensors; i++) {

@@ -40,12 +40,11 @@ static float exact[POSITIONS][VOCAB], other[POSITIONS][VOCAB]; /* logits */
 /* Read questions of the test stream with their answers. */
 static void int8_texts(void)
 {
-    struct err err;
     struct world *world;
     struct weights *w;
     struct tokenizer *t;
-    CHECK(world_open(&world, WORLD_SEED, &err) == OK && weights_open(&w, CLOUD, &err) == OK);
-    CHECK(tokenizer_open(&t, w, &err) == OK);
+    CHECK(world_open(&world, WORLD_SEED, NULL) == OK && weights_open(&w, CLOUD, NULL) == OK);
+    CHECK(tokenizer_open(&t, w, NULL) == OK);
     const struct world_filter all = { WORLD_TOPICS, WORLD_WORDINGS };
     for (size_t i = 0, n = 0; n < POSITIONS; i++) {
         struct world_question q;
@@ -54,7 +53,7 @@ static void int8_texts(void)
         size_t count;
         world_question(&q, world, all, world_test_stream(1), i);
         snprintf(both, sizeof(both), "%s%s", q.prompt, q.answer);
-        CHECK(tokenizer_encode(t, &ids, &count, both, strlen(both), false, &err) == OK);
+        CHECK(tokenizer_encode(t, &ids, &count, both, strlen(both), false, NULL) == OK);
         text.begin[n] = true;
         for (size_t j = 0; j < count && n < POSITIONS; j++)
             text.id[n++] = ids[j];
@@ -90,12 +89,11 @@ static void add_noise(void *arg, size_t layer, enum batch_value value, const flo
 static void int8_logits(float logits[POSITIONS][VOCAB], const struct kernels *k, const char *path,
                         const char *type, bool noise)
 {
-    struct err err;
     struct weights *w;
     struct model *m;
     struct batch *b;
     struct session *s;
-    CHECK(weights_open(&w, path, &err) == OK && model_open(&m, w, k, NULL, NULL, NULL, &err) == OK);
+    CHECK(weights_open(&w, path, NULL) == OK && model_open(&m, w, k, NULL, NULL, NULL, NULL) == OK);
     weights_close(w);
     const struct model_layer *l = model_layer(m, 0);
     const struct panels *all[] = { &l->q, &l->k, &l->v, &l->o, &l->up, &l->gate, &l->down };
@@ -103,8 +101,8 @@ static void int8_logits(float logits[POSITIONS][VOCAB], const struct kernels *k,
         CHECK(!strcasecmp(panels_type_name(all[i]->type), type));
     CHECK(model_head(m)->type == (strcmp(type, "f32") ? P_Q8 : P_F32));
     CHECK(model_config(m)->hidden == HIDDEN && model_config(m)->vocab == VOCAB);
-    CHECK(batch_open(&b, m, NULL, &err) == OK);
-    CHECK(session_open(&s, b, POSITIONS, KVCACHE_F32, &err) == OK);
+    CHECK(batch_open(&b, m, NULL, NULL) == OK);
+    CHECK(session_open(&s, b, POSITIONS, KVCACHE_F32, NULL) == OK);
     const struct batch_watch watch = { .see = add_noise };
     batch_watch(b, noise ? &watch : NULL);
     for (size_t first = 0, end; first < POSITIONS; first = end) {
@@ -112,7 +110,7 @@ static void int8_logits(float logits[POSITIONS][VOCAB], const struct kernels *k,
             ;
         session_rewind(s, 0);
         CHECK(end - first <= BATCH_ROWS);
-        CHECK(session_eval(s, &text.id[first], end - first, NULL, &err) == OK);
+        CHECK(session_eval(s, &text.id[first], end - first, NULL, NULL) == OK);
         for (size_t at = first; at < end; at++)
             memcpy(logits[at], session_logits(s, end - 1 - at), sizeof(logits[0]));
     }
@@ -182,9 +180,8 @@ static void check_type(const struct kernels *k, char *type, double *int8, double
 int main(void)
 {
     static char *const types[] = { "q8_0", "q4_0" };
-    struct err err;
     struct kernels k;
-    CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
+    CHECK(kernels_pick(&k, NULL, cpu_detect(), NULL) == OK);
     double int8 = 0, noise = 0;
     int8_texts();
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)

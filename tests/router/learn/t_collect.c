@@ -261,14 +261,13 @@ static void check_labels(enum collect_labels labels, bool second, size_t per_cal
 /* Tokens of one text are asked for at once: none of them waits for what follows another one. */
 static void check_at_once(void)
 {
-    struct err err;
     struct collect_options o = options(COLLECT_CITER, false);
     struct sample_shard s = shard_of(LONG, 1);
     struct collect c = collect_with(&o);
     o.calls = 200;
     o.rollouts = 0;
     fake = (struct fake){ .tokens = 1, .fails_after = SIZE_MAX, .slow = 95, .may = o.calls };
-    CHECK(collect_shard(&s, &c, texts + LONG, 0, &err) == OK && c.stats.calls > 60);
+    CHECK(collect_shard(&s, &c, texts + LONG, 0, NULL) == OK && c.stats.calls > 60);
     CHECK(fake.most > 50);
     samples_close(&s.samples);
 }
@@ -409,29 +408,27 @@ static void check_memory(enum collect_labels labels)
 static void make_router(void)
 {
     struct router_form f;
-    struct err err;
     size_t dim = 2 * model_config(engine.model)->hidden;
-    CHECK(router_form_open(&f, dim, 8, &err) == OK && taps_parse(&f.taps, "1,final"));
-    CHECK(batch_keep(engine.batch, &f.taps, &err) == OK && batch_keep(plains, &f.taps, &err) == OK);
+    CHECK(router_form_open(&f, dim, 8, NULL) == OK && taps_parse(&f.taps, "1,final"));
+    CHECK(batch_keep(engine.batch, &f.taps, NULL) == OK && batch_keep(plains, &f.taps, NULL) == OK);
     for (size_t i = 0; i < 8 * dim; i++)
         f.w1[i] = (float)(rand_unit(7, i) - 0.5);
     for (size_t i = 0; i < 8; i++)
         f.w2[i] = i % 2 ? 1 : -1;
-    CHECK(router_make(&router, &f, "test", &engine.kernels, &err) == OK);
+    CHECK(router_make(&router, &f, "test", &engine.kernels, NULL) == OK);
     CHECK(router_scratch(router) <= sizeof(scratch) / sizeof(*scratch));
     router_form_close(&f);
 }
 
 int main(void)
 {
-    struct err err = { "" };
     struct engine_options o = { 0 };
     o.model = tiny_make();
     o.threads = 1;
-    CHECK(engine_open(&engine, &o, true, &err) == OK);
-    CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
-    CHECK(batch_open(&plains, engine.model, NULL, &err) == OK);
-    CHECK(session_open(&plain, plains, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
+    CHECK(engine_open(&engine, &o, true, NULL) == OK);
+    CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, NULL) == OK);
+    CHECK(batch_open(&plains, engine.model, NULL, NULL) == OK);
+    CHECK(session_open(&plain, plains, TINY_CONTEXT, KVCACHE_F32, NULL) == OK);
     make_router();
     struct routing routing = { .port = port, .how.policy = POLICY_MLP };
     struct texts_options t = { .engine = &engine,
@@ -439,9 +436,9 @@ int main(void)
                                .queue = COLLECT_SLOTS,
                                .context = TINY_CONTEXT,
                                .kv = KVCACHE_F32 };
-    CHECK(texts_open(&alone, &t, &err) == OK);
+    CHECK(texts_open(&alone, &t, NULL) == OK);
     t.routing = &routing;
-    CHECK(texts_open(&routed, &t, &err) == OK);
+    CHECK(texts_open(&routed, &t, NULL) == OK);
     make_texts();
     fake.fails_after = SIZE_MAX;
     check_labels(COLLECT_MATCH, false, 1, 0);

@@ -213,7 +213,6 @@ int main(void)
     struct kernels k;
     struct router_form f;
     struct fit_report report;
-    struct err err = { "" };
     CHECK(kernels_pick(&k, NULL, cpu_detect(), NULL) == OK);
     make_samples();
     fit_defaults(&options);
@@ -223,7 +222,7 @@ int main(void)
     options.epochs = options.patience = EPOCHS;
     options.rate = 5e-3f;
     options.progress = keep_loss;
-    CHECK(fit_router(&f, &report, &samples, &options, &k, NULL, &err) == OK);
+    CHECK(fit_router(&f, &report, &samples, &options, &k, NULL, NULL) == OK);
     CHECK(report.epochs == EPOCHS && f.width == WIDTH && f.dim == DIM);
     reference_compare();
     compare_folded(&f, &report, &k);

@@ -55,8 +55,7 @@ static double auc(const struct samples *s, const struct fit_options *o)
 {
     struct router_form f;
     struct fit_report r;
-    struct err err = { "" };
-    CHECK(fit_router(&f, &r, s, o, &kernels, pool, &err) == OK);
+    CHECK(fit_router(&f, &r, s, o, &kernels, pool, NULL) == OK);
     CHECK(r.trained + r.held == s->n && r.cut.routed <= (double)o->most);
     router_form_close(&f);
     return r.measures.auc;
@@ -97,10 +96,9 @@ static void check_saved(const struct samples *s, const struct router_form *f,
 {
     const char *path = in_scratch("router");
     struct router *made, *opened;
-    struct err err = { "" };
-    CHECK(router_make(&made, f, "form", &kernels, &err) == OK);
-    CHECK(form_save(path, f, &err) == OK);
-    CHECK(router_open(&opened, path, &kernels, &err) == OK);
+    CHECK(router_make(&made, f, "form", &kernels, NULL) == OK);
+    CHECK(form_save(path, f, NULL) == OK);
+    CHECK(router_open(&opened, path, &kernels, NULL) == OK);
     float *a = calloc(s->n, sizeof(*a)), *b = calloc(s->n, sizeof(*b));
     CHECK(a && b);
     score_all(a, s, made);
@@ -128,13 +126,12 @@ static void check_best(void)
     struct fit_options o;
     struct fit_report report;
     struct router_form f;
-    struct err err = { "" };
     fit_defaults(&o);
     o.width = 40;
     o.batch = 100; /* the last batch of a part is shorter */
     o.rate = 3e-3f;
     make(&s, 3600, RULE_CORNER);
-    CHECK(fit_router(&f, &report, &s, &o, &kernels, NULL, &err) == OK);
+    CHECK(fit_router(&f, &report, &s, &o, &kernels, NULL, NULL) == OK);
     CHECK(report.trained + report.held == s.n && report.held % PER_TEXT == 0);
     CHECK(report.held > s.n / 8 && report.held < s.n / 3);
     printf("separable: AUC %.4f after %zu epochs\n", report.measures.auc, report.best);
@@ -143,7 +140,7 @@ static void check_best(void)
     router_form_close(&f);
     samples_close(&s);
     make(&s, 3600, RULE_NOISE);
-    CHECK(fit_router(&f, &report, &s, &o, &kernels, NULL, &err) == OK);
+    CHECK(fit_router(&f, &report, &s, &o, &kernels, NULL, NULL) == OK);
     printf("noise: AUC %.4f, best of %zu epochs is %zu\n", report.measures.auc, report.epochs,
            report.best);
     CHECK(report.measures.auc > 0.4 && report.measures.auc < 0.6);
@@ -308,10 +305,9 @@ static void check_fails(void)
 int main(void)
 {
     enum fit_head h;
-    struct err err;
     CHECK(kernels_pick(&kernels, NULL, cpu_detect(), NULL) == OK);
     CHECK(kernels_pick(&scalar, "scalar", cpu_detect(), NULL) == OK);
-    CHECK(pool_open(&pool, 3, &err) == OK);
+    CHECK(pool_open(&pool, 3, NULL) == OK);
     CHECK(fit_head_parse(&h, "citer") && h == FIT_CITER && !fit_head_parse(&h, "CITER"));
     check_learns();
     check_best();
