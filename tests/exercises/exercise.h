@@ -4,8 +4,6 @@
 #define TESTS_EXERCISES_EXERCISE_H
 
 #include <math.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +17,6 @@
 #include "kernels/math.h"
 #include "kernels/sys/cpu.h"
 #include "model/sample.h"
-#include "model/session.h"
 #include "model/text/tokenizer_internal.h"
 #include "net/cloud_port.h"
 #include "router/router.h"

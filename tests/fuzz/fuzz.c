@@ -14,7 +14,6 @@
 #include "tests/support/tiny.h"
 #include "weights/gguf_write.h"
 #include "weights/table.h"
-#include "weights/weights.h"
 
 static char folder[64];
 static struct {

@@ -8,8 +8,6 @@
 #include <string.h>
 
 #include "kernels/blocks.h"
-#include "kernels/kernels.h"
-#include "kernels/math.h"
 #include "tests/support/guard.h"
 
 enum { MARK = 0x5a };

@@ -3,12 +3,9 @@
  * finish at about the same time; the plans are read, not run, so nothing is measured. The products
  * of a few tokens: no call takes more panels than its share of the job, or than are worth waking a
  * thread for, whatever length of runs the processor's family likes. */
-#include "kernels/kernels.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/pool.h"
 #include "model/batch_internal.h"
-#include "model/model.h"
-#include "model/session.h"
 #include "model/train/random.h"
 #include "tests/support/test.h"
 

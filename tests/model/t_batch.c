@@ -8,13 +8,10 @@
  * logits must be those of the same text, evaluated alone, a token at a time, by the fastest set.
  * BATCH_CASES passes are tried (default 2,000; under a sanitizer or $RUN a tenth of it, with
  * shorter texts). */
-#include "kernels/kernels.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/pool.h"
 #include "model/batch_internal.h"
-#include "model/model.h"
 #include "model/train/random.h"
-#include "model/session.h"
 #include "tests/support/test.h"
 
 enum { TYPES = 4, KVS = 3, TEXTS = 3, MOST = 500, SESSIONS = 12, THREADS = 8, SETS = 16 };

@@ -22,7 +22,6 @@ static void check_ids(const struct chat *c, const struct chat_message *m, size_t
                       enum chat_think think, const char *want)
 {
     static const char marks[] = "[]{}^%&$";
-    struct err err;
     uint32_t *ids;
     size_t count;
     CHECK(chat_encode(c, &ids, &count, m, n, think, NULL) == OK);

@@ -8,7 +8,6 @@
 #include "tests/support/files.h"
 #include "tests/support/gguf_model.h"
 #include "weights/gguf_write.h"
-#include "weights/weights.h"
 
 enum { DIM = 4, VOCAB = 7 };
 

@@ -2,10 +2,8 @@
  * that others disturb; only passes of one row count; nothing is tried where the way is fixed. */
 #include "kernels/kernels.h"
 #include "kernels/sys/cpu.h"
-#include "model/batch.h"
 #include "model/model.h"
 #include "model/train/random.h"
-#include "model/session.h"
 #include "model/tuning.h"
 #include "tests/support/test.h"
 #include "tools/lab/bench/bench_model.h"

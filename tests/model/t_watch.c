@@ -3,10 +3,7 @@
  * and end in order, and who watches changes no bit. Attention computed anew gives the output of the
  * heads, and the lens of what the last layer leaves is the logits. t_explain_oracle.sh has heads
  * that are left out. */
-#include "kernels/kernels.h"
 #include "model/batch_internal.h"
-#include "model/model.h"
-#include "model/session.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "weights/weights.h"

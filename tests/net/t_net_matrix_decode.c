@@ -6,7 +6,6 @@
 #include "model/text/tokenizer.h"
 #include "router/decode/decode.h"
 #include "router/engine.h"
-#include "router/gate.h"
 #include "router/mizzle.h"
 #include "tests/support/fault_matrix.h"
 #include "tests/support/port.h"

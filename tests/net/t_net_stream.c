@@ -1,6 +1,5 @@
 /* Tests streams cut at every byte, recorded and wrong ones, all forms of SGLang's ids, and how long
  * requests are; without a network. */
-#include "kernels/sys/buf.h"
 #include "net/cloud.h"
 #include "net/dialect/dialect.h"
 #include "net/http/json_input.h"

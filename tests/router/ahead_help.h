@@ -6,7 +6,6 @@
 #include "model/text/tokenizer.h"
 #include "router/decode/decode.h"
 #include "router/policy.h"
-#include "router/private.h"
 #include "tests/router/loop_help.h"
 #include "tests/support/sim.h"
 

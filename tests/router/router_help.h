@@ -3,8 +3,6 @@
 #define TESTS_ROUTER_ROUTER_HELP_H
 
 #include "router/learn/fit.h"
-#include "router/learn/samples.h"
-#include "router/router.h"
 #include "tests/support/test.h"
 
 static const struct kernels *open_with_kernels; /* of open_router_once */

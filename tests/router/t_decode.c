@@ -1,12 +1,10 @@
 /* Tests the decoding loop: who writes what, that the head is read only when needed, and every way
  * in which an answer ends. The cloud is the stand-in with the same model, so that routed and local
  * greedy answers are one text; or a rude server. */
-#include "router/decode/decode.h"
 
 #include "kernels/sys/buf.h"
 #include "kernels/sys/cpu.h"
 #include "model/text/tokenizer.h"
-#include "net/cloud.h"
 #include "router/decode/step.h"
 #include "router/decode/stops.h"
 #include "tests/router/loop_help.h"

@@ -1,17 +1,11 @@
 /* t_local_cloud.c - a large model of this process as the cloud: texts, calls and sizes are those of
  * the same model behind HTTP, many texts share its passes, and no call is left behind. */
-#include "model/batch.h"
 #include "model/model.h"
-#include "model/sample.h"
-#include "model/session.h"
 #include "model/text/tokenizer.h"
 #include "net/answers/answers.h"
-#include "router/decode/decode.h"
-#include "router/engine.h"
 #include "router/local_cloud.h"
 #include "router/mizzle.h"
 #include "router/routing.h"
-#include "router/texts/texts.h"
 #include "router/texts/turn.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"

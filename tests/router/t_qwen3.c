@@ -1,11 +1,7 @@
 /* t_qwen3.c - a Qwen3 model with YaRN under the whole library: tokenizer, router, decoding. */
-#include "model/batch.h"
 #include "model/model.h"
-#include "model/session.h"
-#include "router/engine.h"
 #include "router/mizzle.h"
 #include "router/learn/form_save.h"
-#include "router/router.h"
 #include "router/routing.h"
 #include "tests/support/files.h"
 #include "tests/support/tiny.h"

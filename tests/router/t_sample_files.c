@@ -4,7 +4,6 @@
 #include <sys/wait.h>
 
 #include "router/learn/sample_files.h"
-#include "router/learn/samples.h"
 #include "tests/support/files.h"
 
 enum { DIM = 3, VOCAB = 50, TEXTS = SAMPLE_FILES_TEXTS + 4, SHARDS = 2, FILE_MAX = 1 << 14 };

@@ -4,7 +4,6 @@
 #define TESTS_ROUTER_TEXTS_HELP_H
 
 #include "model/text/tokenizer.h"
-#include "router/private.h"
 #include "router/routing.h"
 #include "router/texts/texts.h"
 #include "tests/router/loop_help.h"

@@ -2,7 +2,6 @@
 
 #include "tests/support/test.h"
 #include "weights/gguf_write.h"
-#include "weights/weights.h"
 
 /* A model file in progress. Its random numbers depend only on the shape. */
 struct form {

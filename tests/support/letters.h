@@ -3,9 +3,6 @@
 #ifndef TESTS_SUPPORT_LETTERS_H
 #define TESTS_SUPPORT_LETTERS_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "kernels/sys/text.h"
 
 /* Return the code point of a byte. */

@@ -5,9 +5,6 @@
 #define TESTS_SUPPORT_SCRIPT_H
 
 #include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "net/cloud_port.h"
 

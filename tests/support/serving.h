@@ -2,10 +2,6 @@
 #ifndef TESTS_SUPPORT_SERVING_H
 #define TESTS_SUPPORT_SERVING_H
 
-#include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "tools/serve/serve.h"
 
 struct routing_options;

@@ -5,10 +5,6 @@
 #ifndef TESTS_SUPPORT_SIM_H
 #define TESTS_SUPPORT_SIM_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "model/batch_internal.h"
 #include "net/cloud_port.h"
 #include "tests/support/tiny.h"

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <sys/resource.h>
 
-#include "kernels/kernels.h"
 #include "kernels/sys/cpu.h"
 #include "model/model.h"
 #include "model/train/random.h"

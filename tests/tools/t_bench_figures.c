@@ -1,21 +1,15 @@
 /* t_bench_figures.c - the arithmetic of `mizzle bench`, with times made up by hand: the rate of
  * threads that read, the level that holds data, medians, shares of limits, and what is doubtful.
  * Rows of its reports say so, and are printed whole or not at all when an allocation fails. */
-#include <jansson.h>
 
-#include "kernels/kernels.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/pool.h"
 #include "model/model.h"
 #include "model/train/random.h"
-#include "router/engine.h"
 #include "tests/support/files.h"
 #include "tests/support/tiny.h"
-#include "tools/lab/machine/op_times.h"
 #include "tools/lab/bench/bench_model.h"
 #include "tools/lab/bench/bench_ops.h"
-#include "tools/lab/bench/doubt.h"
-#include "tools/lab/machine/read_probe.h"
 #include "tools/cli/setup.h"
 
 static struct err err;

@@ -1,11 +1,7 @@
 /* t_info.c - what `mizzle info` says a model takes is what it takes when it is opened, the
  * fingerprint is the one that routers are bound to, and a header alone is enough for all but that.
  */
-#include "model/batch.h"
-#include "model/fingerprint.h"
-#include "model/model.h"
 #include "model/batch_internal.h"
-#include "router/engine.h"
 #include "router/mizzle.h"
 #include "tests/support/files.h"
 #include "tools/info/info.h"

@@ -4,7 +4,6 @@
  * which share of their tokens came from the cloud. The library does the rest (router/mizzle.h). */
 #include <jansson.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,17 +2,13 @@
  * session and one row a pass, and all rows must be the same; for any threads, slots and calls in
  * flight, with the large model behind a port or not. Also draws, faults and interruptions. */
 #include "model/model.h"
-#include "model/sample.h"
 #include "model/text/tokenizer.h"
-#include "router/engine.h"
 #include "router/learn/collect.h"
 #include "router/local_cloud.h"
 #include "router/mizzle.h"
 #include "router/policy.h"
 #include "router/learn/form_save.h"
-#include "router/router.h"
 #include "router/routing.h"
-#include "router/texts/texts.h"
 #include "tests/support/port.h"
 #include "tools/lab/tasks/task.h"
 #include "tools/lab/demo/world.h"

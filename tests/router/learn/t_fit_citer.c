@@ -2,7 +2,6 @@
  * differences of its losses; initial weights, order and dropout are the same. The held-out loss of
  * every epoch must agree to five digits (2 % is the goal). */
 #include "kernels/sys/cpu.h"
-#include "kernels/kernels.h"
 #include "router/learn/fit_internal.h"
 #include "tests/router/router_help.h"
 

@@ -1,7 +1,6 @@
 /* t_mini_shapes.c - tools/lab/mini/mini.c gives the engine's bits for random models of Qwen2.5's
  * and Qwen3's architecture. It is built with $CC, writes a text behind a prompt of more than one
  * block of keys, and the logits of each of its tokens are those of a session, as are the ids. */
-#include "kernels/kernels.h"
 #include "model/session.h"
 #include "model/text/tokenizer.h"
 #include "router/engine.h"
@@ -9,7 +8,6 @@
 #include "tests/support/files.h"
 #include "tests/support/gguf_model.h"
 #include "weights/gguf_write.h"
-#include "weights/weights.h"
 
 enum { BYTES = 256, MERGES = 4, VOCAB = BYTES + MERGES + 1, PROMPT = 150, TOKENS = 12, SHAPES = 6 };
 

@@ -2,7 +2,6 @@
  * several choices and prompts, token ids; prompts that are echoed, where their tokens begin, and
  * the tokenizer as lm-evaluation-harness uses it (t_serve_lm_eval.c has the scores); what is
  * private, and a cloud that is required. */
-#include "kernels/sys/buf.h"
 #include "model/text/tokenizer.h"
 #include "router/mizzle.h"
 #include "tests/support/http_client.h"

@@ -6,7 +6,6 @@
 #include "tests/support/process.h"
 #include "tests/support/serving.h"
 #include "tools/lab/stand_in/stand_in_internal.h"
-#include "tools/serve/serve_exchange.h"
 
 enum { LONG = 1000, PIECE = 192, TRIES = 100, ENDS = 20 };
 

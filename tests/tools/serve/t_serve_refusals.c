@@ -2,7 +2,6 @@
  * reply; what is open, what needs a key, and what is said while the model is loaded. */
 #include <poll.h>
 
-#include "kernels/sys/buf.h"
 #include "tests/support/http_client.h"
 #include "tests/support/serving.h"
 #include "tests/support/test.h"

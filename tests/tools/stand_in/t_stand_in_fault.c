@@ -1,13 +1,11 @@
 /* The stand-in server's faults and network: each fault does what its row says, in each dialect,
  * whole and streamed. What is drawn depends on seed, prefix and attempt, not on the order of
  * requests. */
-#include <jansson.h>
 
 #include "tests/support/http_client.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tools/lab/stand_in/stand_in.h"
-#include "tools/lab/clock/chance.h"
 
 enum {
     QUIET_MS = 80,

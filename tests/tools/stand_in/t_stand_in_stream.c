@@ -3,7 +3,6 @@
  * real servers. Asked in every dialect and under every fault that edits an answer, while the n-th
  * allocation fails, jansson's included, for every n, it gives an error or no answer, without crash
  * or leak. */
-#include <jansson.h>
 
 #include "kernels/sys/buf.h"
 #include "tests/support/files.h"
