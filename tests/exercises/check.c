@@ -376,7 +376,7 @@ static const char *ahead_case(unsigned agree, uint64_t trace)
 static const char *check_ahead(void)
 {
     const char *why = NULL;
-    open_all();
+    routers_open(true);
     for (size_t i = 0; !why && i < 3; i++) {
         ahead_time = (struct ahead_time){ .ahead = { 0 } };
         for (uint64_t trace = 1; !why && trace <= TRACES; trace++) {
@@ -385,7 +385,7 @@ static const char *check_ahead(void)
         }
         ahead_times[i] = ahead_time;
     }
-    close_all();
+    routers_close();
     return why;
 }
 

@@ -6,30 +6,21 @@
 #include "model/text/tokenizer.h"
 #include "router/decode/decode.h"
 #include "router/policy.h"
-#include "tests/router/loop_help.h"
+#include "tests/router/routers_help.h"
 #include "tests/support/sim.h"
 
 enum { WINDOWS = 2, TEXTS = 2, MOST = 48 }; /* windows: 0, in step; 1, ahead */
-
-static struct engine engine;
-static struct batch *others; /* of `other`, which computes between the passes of the loop */
-static struct session *session, *other;
-static struct router *router, *table;   /* for mlp and for context */
-static struct router *combined, *mixed; /* with features */
-static struct router *gain, *none;      /* and of several members, with and without hidden states */
-static struct router *deep;             /* of several layers */
-static struct router *layered;          /* reads two hidden states, as `mixed` does */
 
 /* Return the router of a policy; every fourth text of mlp has the mixed one, others gain, the deep
  * and the layered one. */
 static inline const struct router *router_for(enum policy p, uint64_t seed)
 {
     return p == POLICY_CONTEXT                ? table
-           : p == POLICY_COMBINED             ? seed % 2 ? none : combined
+           : p == POLICY_COMBINED             ? seed % 2 ? blind : combined
            : p == POLICY_MLP && seed % 4 == 1 ? mixed
            : p == POLICY_MLP && seed % 4 == 2 ? seed % 8 < 4 ? gain : layered
            : p == POLICY_MLP && seed % 4 == 3 ? deep
-                                              : router;
+                                              : network;
 }
 
 struct setup { /* one case */
@@ -270,39 +261,6 @@ static inline void compare_edges(const struct text *a, const struct text *b)
         const struct decode_token *x = &a->at[i], *y = &b->at[i];
         CHECK(x->has_edge == y->has_edge && (!x->has_edge || x->edge_id == y->edge_id));
     }
-}
-
-static inline void open_all(void)
-{
-    const struct engine_options o = { .model = tiny_make(), .threads = 1 };
-    CHECK(engine_open(&engine, &o, true, NULL) == OK);
-    CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, NULL) == OK);
-    CHECK(batch_open(&others, engine.model, NULL, NULL) == OK);
-    CHECK(session_open(&other, others, TINY_CONTEXT, KVCACHE_F32, NULL) == OK);
-    router = network_open(&engine);
-    table = table_open(&engine.kernels);
-    combined = featured_open(&engine, 0, 1, "final");
-    mixed = featured_open(&engine, 2 * model_config(engine.model)->hidden, 1, "final,1");
-    gain = featured_open(&engine, model_config(engine.model)->hidden, 4, "final");
-    none = featured_open(&engine, 0, 4, "final");
-    layered = layered_open(&engine);
-    deep = deep_random(&engine);
-}
-
-static inline void close_all(void)
-{
-    router_close(router);
-    router_close(table);
-    router_close(combined);
-    router_close(mixed);
-    router_close(gain);
-    router_close(none);
-    router_close(deep);
-    router_close(layered);
-    session_close(session);
-    session_close(other);
-    batch_close(others);
-    engine_close(&engine);
 }
 
 /* Random cases: clouds, networks, policies, samplers, limits, prompts and stop strings. */

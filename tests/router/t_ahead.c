@@ -247,7 +247,7 @@ static void test_stop_ahead(void)
 
 int main(void)
 {
-    open_all();
+    routers_open(true);
     test_interrupt();
     test_limits();
     test_many();
@@ -255,6 +255,6 @@ int main(void)
     test_stop_ahead();
     look_at_scores();
     test_cases();
-    close_all();
+    routers_close();
     return 0;
 }

@@ -209,23 +209,6 @@ static void test_policies(const struct router *router)
     cloud_close(c);
 }
 
-static void test_threshold(void)
-{
-    struct cloud *c = client(stand_in_url(stand_in));
-    struct decode_options o = { .policy = POLICY_RANDOM, .max_tokens = LENGTH, .seed = 4 };
-    CHECK(run(&o, NULL, c) == OK && seen.stats.cloud == 0); /* no score is below 0 */
-    o.threshold = 0.5f;
-    CHECK(run(&o, NULL, c) == OK);
-    size_t half = seen.stats.cloud;
-    float first = seen.at[0].score;
-    o.seed = 5;
-    CHECK(run(&o, NULL, c) == OK && seen.at[0].score != first);
-    o.seed = 4;
-    o.threshold = 1;
-    CHECK(run(&o, NULL, c) == OK && seen.stats.cloud == LENGTH && half < LENGTH);
-    cloud_close(c);
-}
-
 /* A text that the server refuses is refused alone: the next one is sent. */
 static void test_unfit(struct cloud *c)
 {
@@ -456,7 +439,6 @@ int main(void)
     test_stops();
     test_edge();
     test_policies(router);
-    test_threshold();
     test_faults();
     test_cloud_tokens();
     test_ends();

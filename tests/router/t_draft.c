@@ -282,7 +282,7 @@ int main(void)
     enum draft_kind kind;
     CHECK(draft_parse(&kind, "both") && kind == (DRAFT_LOOKUP | DRAFT_CLOUD));
     CHECK(draft_parse(&kind, "off") && kind == DRAFT_OFF && !draft_parse(&kind, "none"));
-    open_all();
+    routers_open(true);
     look_at_scores();
     test_lookup();
     test_pace();
@@ -290,6 +290,6 @@ int main(void)
     test_cut();
     test_cases();
     test_replay();
-    close_all();
+    routers_close();
     return 0;
 }

@@ -296,12 +296,9 @@ int main(void)
     bool slow = SANITIZED || (run_by && *run_by);
     size_t cases = given ? strtoul(given, NULL, 10) : slow ? 30 : 150;
     open_all();
-    script = (struct script){ .agree = 60,
-                              .unfit = 1,
-                              .store = 10,
-                              .size = TINY_EOS + 1,
-                              .edge = cloud_session,
-                              .greedy = greedy };
+    script = (struct script){
+        .agree = 60, .unfit = 1, .store = 10, .size = TINY_EOS + 1, .edge = other, .greedy = greedy
+    };
     script_open(&script);
     for (size_t i = 0; i < cases; i++)
         run();

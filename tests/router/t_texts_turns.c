@@ -67,7 +67,7 @@ static void test_answer(void)
     struct text_wish w = wish_of(prompt, 8, N);
     uint32_t ids[8 + N];
     float scores[N];
-    size_t other = 0; /* scores that differ where the answer is taken for a prompt */
+    size_t differ = 0; /* scores that differ where the answer is taken for a prompt */
     struct text *t = ask_text(e, &w);
     struct text_view v = text_wait(t, SIZE_MAX);
     CHECK(v.rc == OK && v.n == N);
@@ -83,10 +83,10 @@ static void test_answer(void)
         CHECK(v.rc == OK && v.n == w.max);
         for (size_t i = 0; i < v.n && at < N; i++)
             CHECK(v.tokens[i].t.score == scores[at + i] && v.ids[w.n + i] == ids[w.n + i]);
-        other += at > N && v.tokens[0].t.score != scores[at % N];
+        differ += at > N && v.tokens[0].t.score != scores[at % N];
         text_drop(t);
     }
-    CHECK(other > N / 2);
+    CHECK(differ > N / 2);
     texts_close(e);
 }
 

@@ -6,48 +6,24 @@
 #include "model/text/tokenizer.h"
 #include "router/routing.h"
 #include "router/texts/texts.h"
-#include "tests/router/loop_help.h"
+#include "tests/router/routers_help.h"
 #include "tests/support/port.h"
 #include "tests/support/script.h"
 
-static struct engine engine;
-static struct router *network, *gain, *table, *combined;
-static struct router *layered; /* reads two hidden states */
-static struct batch *others;   /* of the scripted cloud's own model, and of what texts are alone */
-static struct session *cloud_session, *session;
 static struct sampler *greedy;
 static const struct sample_params plain = { .top_p = 1, .repeat_penalty = 1 };
 
 static inline void open_all(void)
 {
-    size_t size;
-    const struct engine_options o = { .model = tiny_make(), .threads = 1 };
-    CHECK(engine_open(&engine, &o, true, NULL) == OK);
-    size = tokenizer_size(engine.tokenizer);
-    network = network_open(&engine);
-    gain = featured_open(&engine, model_config(engine.model)->hidden, 4, "final");
-    table = table_open(&engine.kernels);
-    combined = featured_open(&engine, 0, 1, "final");
-    layered = layered_open(&engine);
-    CHECK(batch_open(&others, engine.model, NULL, NULL) == OK);
-    CHECK(batch_keep(others, router_taps(layered), NULL) == OK);
-    CHECK(session_open(&cloud_session, others, TINY_CONTEXT, KVCACHE_F32, NULL) == OK);
-    CHECK(session_open(&session, others, TINY_CONTEXT, KVCACHE_F32, NULL) == OK);
+    routers_open(false);
+    size_t size = tokenizer_size(engine.tokenizer);
     CHECK(sampler_open(&greedy, &plain, size, &engine.kernels, NULL) == OK);
 }
 
 static inline void close_all(void)
 {
     sampler_close(greedy);
-    session_close(session);
-    session_close(cloud_session);
-    batch_close(others);
-    router_close(network);
-    router_close(gain);
-    router_close(table);
-    router_close(combined);
-    router_close(layered);
-    engine_close(&engine);
+    routers_close();
 }
 
 /* Open texts with the tiny model. */
