@@ -8,7 +8,6 @@
 #include "model/model.h"
 #include "model/text/tokenizer.h"
 #include "model/text/vocabulary.h"
-#include "tests/support/files.h"
 #include "tests/support/gguf_model.h"
 #include "tests/support/letters.h"
 #include "tests/support/tiny.h"

@@ -4,7 +4,6 @@
 #include "model/text/chat.h"
 
 #include "tests/support/chat_bytes.h"
-#include "tests/support/files.h"
 #include "tests/support/tiny.h"
 
 /* Two that are known, as they are written elsewhere. */

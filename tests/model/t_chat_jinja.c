@@ -6,7 +6,6 @@
 
 #include "model/text/chat.h"
 #include "tests/support/chat_bytes.h"
-#include "tests/support/files.h"
 
 #define VERSION "0.5.11"
 #define MODULES "build/npm-jinja/node_modules"

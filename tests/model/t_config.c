@@ -5,7 +5,7 @@
 #include "model/fingerprint.h"
 #include "model/model.h"
 #include "model/session.h"
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "tests/support/gguf_model.h"
 #include "weights/gguf_write.h"
 

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "model/text/tokenizer.h"
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "tests/support/letters.h"
 #include "tests/support/malformed.h"
 

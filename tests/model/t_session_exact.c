@@ -11,7 +11,7 @@
 #include "kernels/sys/pool.h"
 #include "model/model.h"
 #include "model/session.h"
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "tests/support/gguf_model.h"
 #include "weights/weights.h"
 

@@ -4,7 +4,6 @@
 
 #include "model/text/unicode.h"
 #include "tests/support/chat_bytes.h"
-#include "tests/support/files.h"
 
 /* True when text[n] gives exactly these ids. */
 static bool equal(const struct tokenizer *t, const char *text, size_t n, bool special,

@@ -8,7 +8,7 @@
 #include "model/model.h"
 #include "model/train/random.h"
 #include "model/session.h"
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "weights/weights.h"
 
 enum { TOKENS = 61, CHUNKS = 6 };

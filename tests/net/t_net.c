@@ -4,7 +4,7 @@
 #include "net/cloud.h"
 #include "net/dialect/dialect.h"
 #include "net/http/json_input.h"
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 
 static const uint32_t prompt[] = { 0, 7, 4294967295u, 151644 };
 static bool skipped;

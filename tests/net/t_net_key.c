@@ -8,7 +8,6 @@
 
 #include "kernels/sys/wipe.h"
 #include "net/cloud_internal.h"
-#include "tests/support/files.h"
 #include "tests/support/port.h"
 #include "tests/support/rude.h"
 

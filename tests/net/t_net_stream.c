@@ -4,7 +4,7 @@
 #include "net/dialect/dialect.h"
 #include "net/http/json_input.h"
 #include "net/http/sse.h"
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 
 static bool skipped;
 static const uint32_t prompt[] = { 3491, 3019, 553, 3019, 382 };

@@ -7,7 +7,7 @@
 #include "router/engine.h"
 #include "router/mizzle.h"
 #include "router/router.h"
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 
 #include "tests/support/tiny.h"
 #include "router/learn/safetensors_write.h"

@@ -4,7 +4,7 @@
 #include "model/text/tokenizer.h"
 #include "router/engine.h"
 #include "router/mizzle.h"
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "tests/support/tiny.h"
 
 static const char *folder;

@@ -1,7 +1,7 @@
 /* A large model in this process whose vocabulary is not the small one's to the end: ids that both
  * have are used, and the text is that of the same pair behind HTTP. */
 #include "router/mizzle.h"
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "tools/lab/stand_in/stand_in.h"
 #include "weights/gguf_write.h"
 

@@ -4,7 +4,7 @@
 
 #include "router/learn/form_save.h"
 #include "router/router.h"
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "weights/hf_config.h"
 #include "weights/table.h"
 

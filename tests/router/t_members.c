@@ -5,7 +5,6 @@
 #include "kernels/sys/pool.h"
 #include "tests/router/router_help.h"
 #include "router/learn/form_save.h"
-#include "tests/support/files.h"
 #include "router/learn/safetensors_write.h"
 
 enum { SETS = 16, SCRATCH = 4096 };

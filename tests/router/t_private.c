@@ -3,7 +3,7 @@
  * span. */
 #include "model/text/tokenizer.h"
 #include "router/private.h"
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "tests/support/tiny.h"
 
 static const char *path;

@@ -3,7 +3,7 @@
 #include "router/mizzle.h"
 #include "router/learn/form_save.h"
 #include "router/routing.h"
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "tests/support/tiny.h"
 
 enum { WIDTH = 16, TOKENS = 20 };

@@ -5,7 +5,6 @@
 #include "kernels/kernels.h"
 #include "router/learn/form_save.h"
 #include "tests/router/router_help.h"
-#include "tests/support/files.h"
 #include "router/learn/safetensors_write.h"
 
 static struct kernels kernels;

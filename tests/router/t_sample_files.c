@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 
 #include "router/learn/sample_files.h"
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 
 enum { DIM = 3, VOCAB = 50, TEXTS = SAMPLE_FILES_TEXTS + 4, SHARDS = 2, FILE_MAX = 1 << 14 };
 

@@ -2,7 +2,7 @@
 #ifndef TESTS_SUPPORT_CERTIFICATE_H
 #define TESTS_SUPPORT_CERTIFICATE_H
 
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 
 static const char *cert; /* path of a PEM file with both certificate and key */
 

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 
 struct child {
     pid_t pid;    /* 0: none */

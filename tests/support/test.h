@@ -56,4 +56,6 @@ static inline void rest_us(size_t us)
     nanosleep(&(struct timespec){ (time_t)(us / 1000000), (long)(us % 1000000) * 1000 }, NULL);
 }
 
+#include "tests/support/files.h" /* which uses CHECK */
+
 #endif

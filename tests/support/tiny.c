@@ -1,5 +1,5 @@
 #include "model/model.h"
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "tests/support/letters.h"
 #include "tests/support/tiny.h"
 #include "router/learn/safetensors_write.h"

@@ -6,7 +6,7 @@
 #include "kernels/sys/cpu.h"
 #include "model/model.h"
 #include "model/train/random.h"
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tools/cli/setup.h"
 #include "tools/lab/bench/bench_model.h"

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tools/cli/setup.h"
 #include "tools/command.h"

@@ -7,7 +7,7 @@
 #include "model/model.h"
 #include "model/train/random.h"
 #include "model/text/tokenizer.h"
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tools/command.h"
 #include "weights/weights.h"

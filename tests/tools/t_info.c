@@ -3,7 +3,7 @@
  */
 #include "model/batch_internal.h"
 #include "router/mizzle.h"
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "tools/info/info.h"
 
 enum { ROOM = 1 << 20, HEADER = 24 };

@@ -13,7 +13,7 @@
 #include "model/model.h"
 #include "model/session.h"
 #include "model/text/tokenizer.h"
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "tools/command.h"
 #include "tools/lab/demo/world.h"
 #include "weights/weights.h"

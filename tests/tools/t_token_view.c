@@ -2,7 +2,7 @@
  * no terminal control; and the same text in JSON. Tokens are single bytes here. */
 #include "tools/run/token_view.h"
 
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "tools/run/json_events.h"
 
 static char said[4096];

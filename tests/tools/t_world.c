@@ -1,6 +1,6 @@
 /* The demo world: reproducible, balanced, without colliding names, in every topic and wording, and
  * with test questions about what training never asks. */
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "tools/cli/demo_files.h"
 #include "tools/lab/demo/world_internal.h"
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "weights/find.h"
 #include "weights/weights.h"
 

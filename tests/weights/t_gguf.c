@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include "model/model.h"
-#include "tests/support/files.h"
 #include "tests/weights/opening.h"
 #include "weights/gguf_write.h"
 #include "weights/table.h"

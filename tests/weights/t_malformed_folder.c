@@ -2,7 +2,7 @@
  * each. */
 #include <sys/stat.h>
 
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "tests/support/malformed.h"
 #include "weights/weights.h"
 

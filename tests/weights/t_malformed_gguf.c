@@ -1,6 +1,6 @@
 /* t_malformed_gguf.c - GGUF files that are wrong in one way each: bytes that are no GGUF, then a
  * whole small model in which one key or one tensor is wrong. */
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "tests/support/malformed.h"
 #include "weights/weights.h"
 

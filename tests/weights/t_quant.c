@@ -3,7 +3,7 @@
  * read go through panels: t_panels.c has blocks of each type, and t_types.c the values that another
  * engine reads.
  */
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "weights/quant.h"
 #include "weights/weights.h"
 

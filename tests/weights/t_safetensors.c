@@ -1,6 +1,5 @@
 /* t_safetensors.c - headers that must be read, deep ones, the writer, torture.
  * t_malformed_folder.c has those that are refused, fuzz/fuzz_safetensors.c any others. */
-#include "tests/support/files.h"
 #include "tests/weights/opening.h"
 #include "router/learn/safetensors_write.h"
 #include "weights/table.h"

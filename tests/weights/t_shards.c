@@ -2,7 +2,6 @@
  * and parts that do not fit together are refused. */
 #include <sys/stat.h>
 
-#include "tests/support/files.h"
 #include "tests/weights/opening.h"
 #include "weights/gguf_write.h"
 

@@ -2,7 +2,6 @@
  * what is refused. */
 #include <sys/stat.h>
 
-#include "tests/support/files.h"
 #include "tests/weights/opening.h"
 #include "router/learn/safetensors_write.h"
 

@@ -7,7 +7,6 @@
 #include <zlib.h>
 
 #include "tests/net/answers/answers_help.h"
-#include "tests/support/files.h"
 
 enum { SOME = 4, BYTES = 1000 };
 

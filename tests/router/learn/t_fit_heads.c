@@ -5,7 +5,6 @@
 #include "kernels/sys/pool.h"
 #include "tests/router/router_help.h"
 #include "router/learn/form_save.h"
-#include "tests/support/files.h"
 
 enum { DIM = 19, PER_TEXT = 10 };
 

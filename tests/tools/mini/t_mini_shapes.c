@@ -5,7 +5,7 @@
 #include "model/text/tokenizer.h"
 #include "router/engine.h"
 #include "router/mizzle.h"
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "tests/support/gguf_model.h"
 #include "weights/gguf_write.h"
 

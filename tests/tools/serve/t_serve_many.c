@@ -2,7 +2,7 @@
  * is left behind. A full queue, and closing under load. */
 #include "kernels/sys/buf.h"
 #include "tests/support/clients.h"
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "tests/support/http_client.h"
 #include "tests/support/serving.h"
 

@@ -3,9 +3,7 @@
  * real servers. Asked in every dialect and under every fault that edits an answer, while the n-th
  * allocation fails, jansson's included, for every n, it gives an error or no answer, without crash
  * or leak. */
-
 #include "kernels/sys/buf.h"
-#include "tests/support/files.h"
 #include "tests/support/tiny.h"
 #include "tests/tools/torture_path.h"
 #include "tools/lab/stand_in/stand_in.h"

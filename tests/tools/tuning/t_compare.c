@@ -1,6 +1,6 @@
 /* `bench kernels --compare`: intervals worked out by hand and on simulated times, and files that
  * are not what they should be. */
-#include "tests/support/files.h"
+#include "tests/support/test.h"
 #include "tools/lab/tuning/compare.h"
 
 static bool near(double a, double b)
