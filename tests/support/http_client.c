@@ -180,12 +180,6 @@ struct http_client_reply *http_client_read(int fd, unsigned ms)
     return &latest;
 }
 
-int http_client_status(unsigned port, const char *method, const char *path, const char *headers,
-                       const char *body)
-{
-    return http_client_reply(port, method, path, headers, body)->status;
-}
-
 /* Count the replies, and those that are whole. */
 static int raw_http_count(struct raw_reply *r)
 {

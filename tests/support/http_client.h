@@ -32,9 +32,6 @@ void http_client_ask(unsigned port, struct http_client_reply *r, const char *met
 struct http_client_reply *http_client_reply(unsigned port, const char *method, const char *path,
                                             const char *headers, const char *body);
 struct http_client_reply *http_client_read(int fd, unsigned ms);
-/* The same, for the status alone. */
-int http_client_status(unsigned port, const char *method, const char *path, const char *headers,
-                       const char *body);
 
 /* Whatever comes back, be it HTTP or not. */
 struct raw_reply {
