@@ -9,9 +9,7 @@
 #include <setjmp.h>
 #include <signal.h>
 
-#include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
-#include "kernels/sys/os.h"
 #include "tests/kernels/deadline.h"
 #include "tests/kernels/kernels_why.h"
 

@@ -2,7 +2,6 @@
  * conversations as chat_encode, for each form, found by the template's text or named; what messages
  * say never becomes a mark. */
 #include <jansson.h>
-#include <sys/wait.h>
 
 #include "model/text/chat.h"
 #include "tests/support/chat_bytes.h"

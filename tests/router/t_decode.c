@@ -3,7 +3,6 @@
  * greedy answers are one text; or a rude server. */
 
 #include "kernels/sys/buf.h"
-#include "kernels/sys/cpu.h"
 #include "model/text/tokenizer.h"
 #include "router/decode/step.h"
 #include "router/decode/stops.h"

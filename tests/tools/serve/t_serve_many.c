@@ -1,6 +1,5 @@
 /* 64 clients at once, some of them rude: every answer is the one that is given alone, and nothing
  * is left behind. A full queue, and closing under load. */
-#include "kernels/sys/buf.h"
 #include "tests/support/clients.h"
 #include "tests/support/test.h"
 #include "tests/support/http_client.h"
