@@ -1,6 +1,8 @@
 /* Bad arguments of the public interface: NULL, sizes of older and newer structs, prompts and
  * options that make no sense. Each is refused with a code and a message. */
 #include "model/text/tokenizer.h"
+#include "router/learn/form_save.h"
+#include "router/router.h"
 #include "tests/router/mizzle_help.h"
 
 static void *(*volatile room)(size_t) = malloc; /* hides the sizes from the compiler */
@@ -202,6 +204,21 @@ static void test_refused(void)
 #undef BAD
 }
 
+/* A router that was made for another model with hidden states of the same size is refused. */
+static void test_other_router(void)
+{
+    struct mizzle_options o = base;
+    struct router_form f;
+    CHECK(router_form_open(&f, 32, 2, NULL) == OK);
+    f.about.has_model = true;
+    f.about.model = 1;
+    o.router = in_scratch("router");
+    o.policy = "mlp";
+    CHECK(form_save(o.router, &f, NULL) == OK);
+    router_form_close(&f);
+    refuses(&o, MIZZLE_FORMAT, "which runs here");
+}
+
 /* A key in the options is checked like one from a file, and a note warns of plain http. */
 static void test_key(void)
 {
@@ -230,6 +247,7 @@ int main(void)
     test_sizes();
     test_prompts();
     test_refused();
+    test_other_router();
     test_key();
     return 0;
 }
