@@ -19,12 +19,6 @@ static const char *const faults[] = { "500:0.002",         "reset:0.002",     "c
                                       "bad-json:0.03",     "nan:0.02",        "empty-ids:0.02",
                                       "out-of-vocab:0.02", "error-200:0.005", "wrong-id:0.1" };
 
-struct server {
-    pid_t pid;
-    int end; /* closing this ends the server */
-    unsigned port;
-};
-
 struct tally {
     uint64_t hash; /* hash of all tokens and their sources */
     uint64_t texts, tokens, cloud, fallback, calls, retries;
@@ -36,8 +30,8 @@ static struct engine engine;
 static struct session *session;
 static struct sampler *sampler;
 
-/* Run the server, in a child process. */
-static void serve(const char *model, int port, int end)
+/* The server, which says its port and ends with its stdin. */
+static void serve(const void *model)
 {
     struct stand_in_options o = { .model = model, .threads = 1, .seed = 1 };
     struct stand_in *s;
@@ -45,42 +39,16 @@ static void serve(const char *model, int port, int end)
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
         CHECK(stand_in_fault_add(&o.faults, faults[i], NULL) == OK);
     CHECK(stand_in_open(&s, &o, NULL) == OK);
-    unsigned number = stand_in_port(s);
-    CHECK(write(port, &number, sizeof(number)) == sizeof(number));
-    while (read(end, &byte, 1) > 0)
+    unsigned port = stand_in_port(s);
+    CHECK(write(STDOUT_FILENO, &port, sizeof(port)) == sizeof(port));
+    while (read(STDIN_FILENO, &byte, 1) > 0)
         ;
     stand_in_close(s);
     _exit(0);
 }
 
-/* Start the server. */
-static void start(struct server *s, const char *model)
-{
-    int port[2], end[2];
-    CHECK(pipe(port) == 0 && pipe(end) == 0);
-    s->pid = fork();
-    CHECK(s->pid >= 0);
-    if (s->pid == 0) {
-        close(end[1]);
-        serve(model, port[1], end[0]);
-    }
-    close(port[1]);
-    close(end[0]);
-    CHECK(read(port[0], &s->port, sizeof(s->port)) == sizeof(s->port));
-    close(port[0]);
-    s->end = end[1];
-}
-
-/* End the server. */
-static void stop(const struct server *s)
-{
-    int status;
-    close(s->end);
-    CHECK(waitpid(s->pid, &status, 0) == s->pid && status == 0);
-}
-
 /* Measure both processes. */
-static void look(struct tally *t, size_t when, const struct server *s)
+static void look(struct tally *t, size_t when, const struct child *s)
 {
     t->kb[when] = resident_kb(getpid());
     t->server_kb[when] = resident_kb(s->pid);
@@ -124,15 +92,17 @@ static void one_text(struct tally *y, struct gate *gate, const struct cloud_port
 /* Write the same texts until the cloud has given this many tokens. */
 static void run(struct tally *y, const char *model, bool ahead, uint64_t most)
 {
-    struct server s;
+    struct child s;
+    unsigned number;
     struct cloud *c;
     struct cloud_port port;
     struct gate gate = { 0 };
     char url[64];
     bool begun = false;
     *y = (struct tally){ .hash = UINT64_C(0xcbf29ce484222325) };
-    start(&s, model);
-    snprintf(url, sizeof(url), "http://127.0.0.1:%u", s.port);
+    child_start(&s, serve, model);
+    CHECK(read(s.from, &number, sizeof(number)) == sizeof(number));
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", number);
     const struct cloud_options o = {
         .url = url, .api = CLOUD_OPENAI, .model = "m", .vocab = TINY_VOCAB, .timeout_ms = 60000
     };
@@ -150,7 +120,7 @@ static void run(struct tally *y, const char *model, bool ahead, uint64_t most)
     y->retries = cloud_ledger(c)->traffic.retries;
     CHECK(cloud_ledger(c)->calls == y->calls);
     cloud_close(c);
-    stop(&s);
+    CHECK(child_end(&s, 0) == 0);
     printf("ahead %d: %llu texts, %llu tokens, %llu of the cloud, %llu fallback; %llu calls, "
            "%llu sent again; %.1f s\n",
            ahead, (unsigned long long)y->texts, (unsigned long long)y->tokens,

@@ -4,6 +4,7 @@
  * allocation fails, jansson's included, for every n, it gives an error or no answer, without crash
  * or leak. */
 #include "kernels/sys/buf.h"
+#include "tests/support/serving.h"
 #include "tests/support/tiny.h"
 #include "tests/tools/torture_path.h"
 #include "tools/lab/stand_in/stand_in.h"
@@ -43,13 +44,6 @@ static struct http_client_reply *ask(enum cloud_api server, const char *path, co
     return r;
 }
 
-static json_t *parse(const char *text, size_t n)
-{
-    json_t *root = json_loadb(text, n, 0, NULL);
-    CHECK(root);
-    return root;
-}
-
 /* Return the object that holds text and ids. */
 static const json_t *part(const struct dialect *d, const json_t *root)
 {
@@ -86,18 +80,10 @@ static void hear(const struct dialect *d, struct told *t, const json_t *event)
 static struct told listen_to(const struct dialect *d, char *body)
 {
     struct told t = { .ids = json_array() };
-    for (char *p = body, *end; *p; p = end + 2) {
-        end = strstr(p, "\n\n");
-        CHECK(end && strncmp(p, "data: ", 6) == 0 && !t.done);
-        p += 6;
-        if (strncmp(p, "[DONE]", 6) == 0) {
-            t.done = true;
-            continue;
-        }
-        json_t *event = parse(p, (size_t)(end - p));
-        hear(d, &t, event);
-        json_decref(event);
-    }
+    json_t *events = serving_stream(body, &t.done), *event;
+    size_t i;
+    json_array_foreach(events, i, event) hear(d, &t, event);
+    json_decref(events);
     return t;
 }
 
@@ -112,7 +98,8 @@ static void test_streams(bool go_on)
         snprintf(body, sizeof(body), d->body, "false", eos);
         r = ask(d->server, d->path, body);
         CHECK(r->status == 200 && r->n && strstr(r->head, "application/json"));
-        json_t *whole = parse(r->body, r->n);
+        json_t *whole = json_loadb(r->body, r->n, 0, NULL);
+        CHECK(whole);
         snprintf(body, sizeof(body), d->body, "true", eos);
         r = ask(d->server, d->path, body);
         CHECK(r->status == 200 && r->chunks && strstr(r->head, "Content-Type: text/event-stream"));
