@@ -177,9 +177,8 @@ static void test_tally(void)
     uint64_t start = os_now_ns();
     uint32_t id;
     rude_forget(server);
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 3; i++)
         calls[i] = ask(c, last[i], &t[i]);
-    }
     for (size_t i = 0; i < 3; i++) {
         CHECK(cloud_take(calls[i], 0, &id, NULL) == OK);
         cloud_end(calls[i], CLOUD_USE);

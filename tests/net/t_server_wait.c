@@ -363,9 +363,8 @@ static void test_many(void)
     serve((struct server_options){ .head_ms = 3600000 });
     health();
     size_t before = resident_kb(getpid());
-    for (int i = 0; i < MANY; i++) {
+    for (int i = 0; i < MANY; i++)
         fd[i] = begin("GET /health HTTP/1.1\r\nA: b");
-    }
     CHECK(connections_reach(MANY));
     health();
     CHECK(SANITIZED || resident_kb(getpid()) <= before + 48 * MANY);
@@ -396,9 +395,8 @@ static void test_close(void)
     unsigned grace = 300;
     pthread_t thread;
     serve((struct server_options){ 0 });
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 5; i++)
         fd[i] = begin(paths[i]);
-    }
     stuck = begin(GET("/endless"));
     CHECK(reaches(&waits, 3) && connections_reach(6));
     CHECK(recv(stuck, &byte, 1, MSG_PEEK) == 1); /* the endless one has begun */

@@ -14,9 +14,8 @@ static struct { /* what occurred in all cases */
 static void compare(size_t w)
 {
     const struct result *a = &results[0], *b = &results[w];
-    for (size_t i = 0; i < TEXTS; i++) {
+    for (size_t i = 0; i < TEXTS; i++)
         compare_text(&a->text[i], &b->text[i]);
-    }
     compare_calls(a, b);
 }
 
