@@ -126,6 +126,21 @@ class Journals(unittest.TestCase):
         with self.assertRaises(answers.Refused), contextlib.redirect_stdout(io.StringIO()):
             answers.items([path, self.of + "other"])
 
+    def test_parts_of_others(self):
+        """Parts of another run, with another answer or another threshold, are refused."""
+        with open(self.of + "tasks-01.jsonl", "rb") as plain:
+            first, *lines = plain.readlines()
+        own = [x for x in lines if x.startswith(b'{"policy"')][-1]
+        at = next(x for x in lines if x.startswith(b'{"calibrated"'))
+        low = at.replace(b'"threshold":', b'"threshold":9')
+        for refused, *part in (("settings", first.replace(b'"seed":"', b'"seed":"7'), own),
+                               ("found two", first, own.replace(b'"cloud":', b'"cloud":1')),
+                               ("expected threshold", first, low, own)):
+            with open(self.of + "part", "wb") as out:
+                out.writelines(part)
+            with self.assertRaisesRegex(answers.Refused, refused):
+                table.table([self.of + "tasks-01.jsonl", self.of + "part"])
+
 
 class ByHand(unittest.TestCase):
     def mean(self, *points):

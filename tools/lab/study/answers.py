@@ -124,6 +124,7 @@ class Journal:
         self.points = len(settings["targets"]) or (8 if settings.get("threshold") == "paper" else 1)
         kept = {k: v for k, v in settings.items() if k not in NO_SETTINGS}
         self.digest = sha256(dumped(kept))
+        self.run = {k: v for k, v in kept.items() if k != "targets"}
 
     def fields(self, one):
         """Return the fields of a line of items."""

@@ -90,6 +90,24 @@ class Row:
         self.journal, self.label, self.point = journal, label, point
         self.target = np.nan if share is None else share
         self.runs, self.threshold, self.tie, self.apgr7 = {}, np.nan, np.nan, None
+        self.settings, self.found, self.thresholds = None, {}, {}
+
+    def add(self, place, settings, run, one, found):
+        """Add an answer, of which `found` is the line of items. A share has settings of its own."""
+        self.settings = self.settings or settings
+        if settings != self.settings:
+            raise Refused(2, f"{place}: policy {self.label}: expected the settings of the others")
+        if self.found.setdefault((run, one["item"]), found[:-1]) != found[:-1]:
+            raise Refused(2, f"{place}: policy {self.label}: expected one answer to item "
+                             f"{one['item']}, found two")
+        self.runs.setdefault(run, {})[one["item"]] = one
+
+    def calibrate(self, path, one):
+        before = self.thresholds.setdefault((one["calibrated"], one["point"]), one["threshold"])
+        if before != one["threshold"]:
+            raise Refused(2, f"{path}: policy {self.label}: expected threshold {before}, "
+                             f"found {one['threshold']}")
+        self.threshold, self.tie = one["threshold"], one["tie"]
 
     def finish(self, draws):
         """Make arrays of the lines, each training's in the order of the items."""
@@ -191,22 +209,23 @@ def read(paths):
     rows, draws = {}, {}
     for path in paths:
         journal = None
-        for number, one, _ in lines_of(path):
+        for number, one, found in lines_of(path):
             if one is None:
                 raise Refused(3, f"{path}: expected a journal, found items")
             journal = journal or Journal(first_line(path)["settings"])
-            name, run, _ = journal.policies.get(one["policy"], (one["policy"], 0, ""))
+            name, run, router = journal.policies.get(one["policy"], (one["policy"], 0, ""))
             point = one["point"] % journal.points
             key = name, point, one["share"]
             row = rows.setdefault(key, Row(journal, name, point, one["share"]))
-            row.runs.setdefault(run or one["point"] // journal.points + 1, {})[one["item"]] = one
+            run = run or one["point"] // journal.points + 1
+            row.add(f"{path}: line {number}", (journal.run, router), run, one, found)
         for one in other_lines(path):
             if not journal:
                 break
             name = journal.policies.get(one["calibrated"], (one["calibrated"],))[0]
             row = rows.get((name, one["point"] % journal.points, one["share"]))
             if row:
-                row.threshold, row.tie = one["threshold"], one["tie"]
+                row.calibrate(path, one)
     if not rows:
         raise Refused(3, f"{paths[0]}: expected answers, found none")
     for row in rows.values():
