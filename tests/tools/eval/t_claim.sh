@@ -1,6 +1,6 @@
 #!/bin/sh
-# tools/lab/study/claim.py: its figures and intervals, the table and the picture from journals of
-# eval, and what it refuses.
+# tools/lab/study/claim.py: its figures and intervals, the table from journals of eval, and what
+# it refuses.
 script=claim.py
 . tests/tools/eval/study.sh
 
@@ -18,12 +18,6 @@ same "$dir/j.csv" "$dir/out"
 [ "$(cut -d, -f3 "$dir/out" | tr '\n' ' ')" = 'policy always mlp mlp never ' ] || fail "$(cat "$dir/out")"
 awk -F, 'NR > 1 { right = $7 - $6 - ($15 - $16) / 100; if (right > 1e-5 || right < -1e-5 || NF != 19) { print; bad = 1 } }
     END { exit bad || NR != 5 }' "$dir/out" || fail "right less never is not what was rescued less spoiled"
-study 0 --of measure,demo "$dir/j" --csv "$dir/csv" --picture "$dir/picture.svg"
-if "$python" -c 'import matplotlib' 2>/dev/null; then
-    grep -q '</svg>' "$dir/picture.svg" || fail 'no picture'
-else
-    says '^SKIP: the picture takes matplotlib'
-fi
 # A threshold from the scores, for the texts of one.
 study 0 --threshold 0.05 "$dir/j"
 threshold=$(sed -n 's/.*"calibrated":"mlp","share":0.05,.*"threshold":\([0-9.]*\).*/\1/p' "$dir/j")

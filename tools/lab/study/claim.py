@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """claim.py - what policies gain over the small model alone, and which answers they change.
 
-Usage: claim.py [--csv FILE] [--picture FILE] {--of PART,FORM [--calibration] ANSWERS...}...
+Usage: claim.py [--csv FILE] {--of PART,FORM [--calibration] ANSWERS...}...
        claim.py --threshold SHARE JOURNAL...
 
 ANSWERS are journals of `eval --jsonl` or files of items (answers.py) with never, always and policies,
@@ -21,9 +21,8 @@ one file, so one training. Intervals (95 %) draw concepts, the same for all poli
   above_none            of gain and gain-*: right less that of gain-none and gain-none-*, of as many
                         trainings, at an equal share of the tokens (figures.py, equal)
 
---picture draws right (Wilson's interval) over routed, and rescued, spoiled and wasted; it takes
-matplotlib. --threshold prints, of each policy with scores, the threshold below which this share of
-the tokens lies. These texts were written at another one, so eval must write them at the new one.
+--threshold prints, of each policy with scores, the threshold below which this share of the tokens
+lies. These texts were written at another one, so eval must write them at the new one.
 """
 import base64
 import itertools
@@ -40,7 +39,6 @@ import figures as f
 COLUMNS = ("part,form,policy,trainings,questions,never,right,always,routed,routed_low,routed_high,"
            "gain,gain_low,gain_high,rescued,spoiled,wasted,above_none,above_none_low")
 ENDINGS = "", "_low", "_high"
-GOAL, LIMIT, AIM = 0.6, 0.07, 0.06  # of the claim: gain, share of the tokens, target
 
 
 class Part:
@@ -106,61 +104,6 @@ def line(one):
     return ",".join([*(str(one[x]) for x in names[:5]), *f.fields(one[x] for x in names[5:])])
 
 
-def titled(one):
-    return one["policy"] + (f", {one['trainings']} trainings" if one["trainings"] > 1 else "")
-
-
-def draw_shares(ax, rows):
-    """Draw right over routed, in percent: a point, or a line with its band."""
-    for label in dict.fromkeys(map(titled, rows)):
-        of = sorted((r for r in rows if titled(r) == label), key=lambda r: r["routed"])
-        x, left, end, y, low, high = (100 * np.array([r[name + ending] for r in of])
-                                      for name in ("routed", "right") for ending in ENDINGS)
-        ends = np.clip([[x - left, end - x], [y - low, high - y]], 0, None)
-        bars = ax.errorbar(x, y, ends[1], ends[0], marker="o", elinewidth=0.7, label=label)
-        ax.fill_between(x, low, high, alpha=0.15, color=bars[0].get_color())
-    for name, style in (("never", ":"), ("always", "--")):
-        ax.axhline(100 * rows[0][name], color="gray", linestyle=style, label=name)
-    ax.axhline(100 * (1 + GOAL) * rows[0]["never"], color="black", label=f"+ {100 * GOAL:.0f} %")
-    ax.axvspan(2, 100 * LIMIT, color="gray", alpha=0.15)
-    ax.set(xlim=(2, 10), xlabel="tokens from the large model (%)",
-           ylabel="answers that are right (%)", title=f"{rows[0]['part']}, {rows[0]['form']}")
-    ax.legend(fontsize="small")
-
-
-def draw_changes(ax, rows):
-    """Draw what has become of the answers, of each policy at the share nearest to the target."""
-    nearest = {}
-    for one in sorted(rows, key=lambda r: -abs(r["routed"] - AIM)):
-        nearest[titled(one)] = one
-    names = sorted(nearest)
-    for i, change in enumerate(("rescued", "spoiled", "wasted")):
-        ax.bar(np.arange(len(names)) + 0.27 * (i - 1), [nearest[n][change] for n in names], 0.27,
-               label=change)
-    ax.set_xticks(range(len(names)), names, rotation=30, ha="right")
-    ax.set(ylabel="of a hundred answers")
-    ax.legend(fontsize="small")
-
-
-def draw(path, parts):
-    try:
-        from matplotlib import pyplot as plt
-    except ImportError:
-        print("SKIP: the picture takes matplotlib (python3-matplotlib)", file=sys.stderr)
-        return
-    plt.switch_backend("Agg")
-    plt.rcParams["svg.hashsalt"] = "claim"  # the same bytes again
-    rows = [r for part in parts for r in part.rows if 0 < r["routed"] < 1]
-    names = list(dict.fromkeys((r["part"], r["form"]) for r in rows)) or [("", "")]
-    figure, axes = plt.subplots(2, len(names), figsize=(8 * len(names), 10), squeeze=False,
-                                layout="constrained", height_ratios=(3, 2))
-    for i, name in enumerate(names if rows else ()):
-        of = [r for r in rows if (r["part"], r["form"]) == name]
-        draw_shares(axes[0][i], of)
-        draw_changes(axes[1][i], of)
-    figure.savefig(path, metadata={"Date": None} if path.endswith(".svg") else None)
-
-
 def thresholds(share, paths):
     """Print the threshold for a share of each policy and training with scores."""
     scores, tokens = {}, {}
@@ -185,7 +128,7 @@ def thresholds(share, paths):
 
 
 def main(args):
-    options, groups, words = dict.fromkeys(("--csv", "--picture", "--threshold")), [], iter(args)
+    options, groups, words = dict.fromkeys(("--csv", "--threshold")), [], iter(args)
     loose = into = []
     for word in words:
         if word == "--of":
@@ -212,8 +155,6 @@ def main(args):
     try:
         with open(options["--csv"] or 1, "w", encoding="utf-8") as out:
             out.writelines(x + "\n" for x in text)  # never of two groups of a part is one row
-        if options["--picture"]:
-            draw(options["--picture"], parts)
     except OSError as e:
         raise f.Refused(1, f"{e.filename}: {e.strerror}")
 
