@@ -11,7 +11,7 @@
 # from, or a file like it that is split by concept, or weights/milli/questions.jsonl for the demo
 # pair. N questions are measured (default: 100, as in the paper); no concept of theirs trains or
 # calibrates. With --repeats N each router is trained N times (default: 1), and rows are means with
-# intervals over trainings, too; Table 1 and takeover take the first training.
+# intervals over trainings, too; Table 1 takes the first training.
 #
 # OUT gets report.html and claims.csv, and what they are made from. Interrupted, the same command
 # goes on, and ends with the same bytes but for tokens per second, a measurement of this machine
@@ -49,9 +49,9 @@ case $questions,${#questions} in
 ,* | 0* | *[!0-9,]* | *,[6-9] | *,??*) refuse "--questions: expected 1 to 99999, found '$questions'" ;;
 esac
 case $repeats in [1-9] | [1-5][0-9] | 6[0-4]) ;; *) refuse "--repeats: expected 1 to 64, found '$repeats'" ;; esac
-# Files end with .1 to .N. Of several trainings the router is named, as --router is a single one.
-first='' last='' single=1 several=''
-[ "$repeats" -eq 1 ] || first=.1 last=.$repeats single='' several="--repeats $repeats"
+# Files end with .1 to .N.
+first='' last='' several=''
+[ "$repeats" -eq 1 ] || first=.1 last=.$repeats several="--repeats $repeats"
 case $2$3$4$train in *[!A-Za-z0-9_./:@%~+-]*) refuse "expected commas in EDGE alone, and no blanks, found $2 $3 $4 $train" ;; esac
 "$python" -c "import numpy, matplotlib" 2>/dev/null || refuse "no numpy or matplotlib for $python: sh tools/setup.sh lab"
 [ -x "$mizzle" ] || refuse "no program $mizzle: make it first"
@@ -238,9 +238,9 @@ speed() { # tokens per second: the median of six samples, the lowest and the hig
 
 # A step is done when its file is there. Seconds are for a dry run, in which pair is the time of a
 # question's answers by each model alone. With Qwen2.5's 0.5B and 1.5B in chat, a text of the
-# collection takes 2.5 of it, a routed answer a half (log.csv of
-# router/results/real), one that calibrates a threshold, of which ways has 21, 1, and one of Table 1's
-# eight rows, alone, 0.75 (by processor time, of eight questions).
+# collection takes 2.5 of it, a routed answer a half (log.csv of router/results/real), one that
+# calibrates a threshold, of which ways has 21, 1, and one of Table 1's eight rows, alone, 0.75 (by
+# processor time, of eight questions).
 total=0
 step() { # NAME FILE SECONDS COMMAND...
     step=$1 file=$out/$2 seconds=$3
