@@ -84,6 +84,10 @@ class Plots(unittest.TestCase):
         self.assertGreaterEqual(min(apart), plots.APART - 0.1)
         self.refuses("at most 8 series, found 9", "by,x,y\n" + rows + "s8,1,1\n", "--x", "x", "--y",
                      "y", "--by", "by")
+        dots = "by,x,y\n" + "".join(f"s{i},{i},{i}\n" for i in range(12))
+        for args in (("--x", "x", "--dots"), ("--bars", "x")):
+            svg = self.draw(dots, *args, "--y", "y", "--by", "by")
+            self.assertTrue(all(f">s{i}</text>" in svg for i in range(12)))
 
     def test_bars(self):
         svg = self.draw(TABLE, "--bars", "policy", "--y", "right, %", "--by", "kind", "--interval",

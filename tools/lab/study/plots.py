@@ -9,7 +9,7 @@ Lines over x, one for each value of --by, joined in the order of x; an empty fie
 With --bars, a bar for each row. TABLE may be - for standard input.
 
 Style: the title is the finding; labels stand at the lines; colours are those of Okabe and Ito
-(jfly.uni-koeln.de/color), with a mark for each; at most eight series. The description in the SVG
+(jfly.uni-koeln.de/color), with a mark for each; at most eight lines. The description in the SVG
 holds what is drawn, as CSV: pictures are compared by it, since their bytes depend on matplotlib.
 Rooflines: Williams, Waterman, Patterson, "Roofline: an insightful visual performance model", 2009.
 """
@@ -78,7 +78,7 @@ def read(path, *columns):
     return rows
 
 
-def series(rows, by, x, y, interval=(), names=None):
+def series(rows, by, x, y, interval=(), names=None, most=SERIES):
     """Return a Series for each value of column `by`, in the order of x; without x that of rows."""
     groups = {}
     for i, row in enumerate(rows):
@@ -87,8 +87,8 @@ def series(rows, by, x, y, interval=(), names=None):
         if not math.isnan(values[0]):
             groups.setdefault(row[by] if by else "", []).append(
                 (*values, *[math.nan] * (4 - len(values)), row[names] if names else ""))
-    if len(groups) > SERIES:
-        raise Refused(f"expected at most {SERIES} series, found {len(groups)}")
+    if len(groups) > most:
+        raise Refused(f"expected at most {most} series, found {len(groups)}")
     made = []
     for label, points in groups.items():
         *columns, text = zip(*sorted(points, key=lambda p: p[0]))
@@ -177,7 +177,8 @@ def draw_lines(ax, all_series, line=True, band=True, guides=()):
         colour, there = COLOURS[i % SERIES], np.isfinite(s.y)
         if not there.any():
             continue
-        ax.plot(s.x, s.y, linestyle="-" if line else "none", marker=MARKS[i % SERIES], color=colour)
+        ax.plot(s.x, s.y, linestyle="-" if line else "none", color=colour,
+                marker=MARKS[(i + i // SERIES) % SERIES])
         if s.low is not None and np.isfinite(s.low).any():
             if line and band:
                 ax.fill_between(s.x, s.low, s.high, color=colour, alpha=0.12, linewidth=0)
@@ -320,7 +321,8 @@ def main():
     if len(interval) not in (0, 2):
         parser.error(f"--interval: expected LOW,HIGH, found {o.interval}")
     rows = read(o.table, *filter(None, (o.x, o.y, o.bars, o.by, *interval)))
-    all_series = series(rows, o.by, o.x, o.y, interval, o.bars)
+    most = SERIES if o.x and not o.dots else len(rows)  # a dot or bar has its label beside it
+    all_series = series(rows, o.by, o.x, o.y, interval, o.bars, most)
     text = Axes(o.title or o.y, o.note, o.x or "", o.y)
     if o.bars:
         draw_bars(o.output, text, all_series)
