@@ -32,6 +32,17 @@ same 2 --questions 4 --policy mlp,random --threshold 0.5 --ahead 0
 same 16 --questions 18 --policy always,entropy --threshold 0.3 --ahead 1
 same 64 --questions 4 --policy mlp,random,max-prob --target-routed 0.1 # thresholds, too
 
+# A call that fails: the same tokens are the small model's, and are told. Each run has a server of
+# its own, which draws the faults by what it is asked.
+for n in 1 6; do
+    start_cloud --fault empty-json:0.3 --latency 5
+    run 0 -m $edge --cloud-url "$url" --cloud auto --questions 6 --policy always,random \
+        --threshold 0.5 --parallel $n
+    grep -v '"fallback":0,' "$dir/out" | sed 's/"[a-z_]*ms":[^,}]*//g' >"$dir/faults$n"
+    stop_cloud
+done
+[ -s "$dir/faults1" ] && cmp "$dir/faults1" "$dir/faults6" || fail "faults: $(cat "$dir/faults1")"
+
 # What an interrupt leaves continues, also where a later answer was complete before an earlier one.
 run 0 --questions 12 --policy mlp --parallel 1 --jsonl "$dir/whole"
 : >"$dir/part"

@@ -114,7 +114,7 @@ static void print_notes(FILE *to, const struct eval_result *r, size_t n)
         if (r[i].sum.fallback)
             fprintf(to,
                     "%s: %zu of the tokens that were routed are the small model's: the cloud "
-                    "failed, or a limit held\n",
+                    "failed\n",
                     r[i].entry->label, r[i].sum.fallback);
     }
     fprintf(to,
