@@ -15,7 +15,7 @@ def of(*numbers):
 
 
 def by_hand():
-    """Right answers, tokens and those of the cloud; t_eval_parts.c has the same case. A quarter of
+    """Right answers, tokens and those of the cloud. A quarter of
     own's answers in place of the small model's has 15 of 150 tokens from the cloud, the 10 % of the
     other: 2 + (6 - 2) / 4 = 3 are right, two less. Half of them, by shares, would have 15 %."""
     edge, other, own, large = of(2, 100, 0), of(5, 200, 20), of(6, 300, 60), of(9, 150, 150)
