@@ -9,7 +9,6 @@
 #include "kernels/sys/text.h"
 #include "router/router.h"
 #include "router/routing.h"
-#include "tools/cli/shared_options.h"
 
 const char *eval_entry_policy(const struct eval_entry *e)
 {
@@ -127,7 +126,7 @@ int eval_list_open(struct eval_list *l, const struct engine *engine,
     int rc = OK;
     for (size_t i = 0; rc == OK && i < l->n; i++) {
         struct eval_entry *e = &l->at[i];
-        /* That of --router, or the one beside the model. */
+        /* What the one beside the model decides, too, is open already. */
         bool same = policy_router(e->policy) == policy_router(open);
         if (policy_reads_router(e->policy) && (e->file || !same))
             rc = list_open_router(e, engine, o, err);
@@ -142,7 +141,7 @@ void eval_list_note(struct eval_list *l, const struct router *own, const struct 
         struct eval_entry *e = &l->at[i];
         char beside[ROUTING_PATH];
         const struct router *router = e->router ? e->router : own;
-        const char *path = e->file ? e->file : shared_options.router;
+        const char *path = e->file;
         if (!policy_reads_router(e->policy) || !router)
             continue;
         if (!path && routing_find_router(beside, o, engine, e->policy))
