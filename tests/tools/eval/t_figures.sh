@@ -348,7 +348,6 @@ Which head, before anything is measured|392|MB of all tensors but token_embd
 Which head, before anything is measured|1.8|5 % of 145 / 392, in percent
 Frozen|610|the first digits of a commit
 Network|2.56|511 / 200
-Paper|2504.07878|the number of the paper at arXiv
 Tasks|490|questions of all kinds but one (tools/results/tasks.sh)
 LIST
 
