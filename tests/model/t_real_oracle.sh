@@ -24,7 +24,7 @@ for kv in f32 f16; do
             $2 != 1999 || off > 0.01 || off < -0.01 { print "expected 1,999 tokens, and at most 1 % beside it"; exit 1 }'
 done
 
-. tests/support/oracle.sh
+oracle
 ids=$(cut -d' ' -f1-48 "$dir/ids" | tr ' ' ,)
 "$MIZZLE" logits -m "$model" --ids "$ids" -o "$dir/logits" 2>/dev/null
 "$PYTHON" tests/model/gguf_oracle.py "$ORACLE" "$model" logits "$ids" "$dir/logits" >"$dir/said"

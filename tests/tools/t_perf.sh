@@ -122,8 +122,7 @@ fi
 if ! perf record -q -e cpu-clock:u -o try true >"$dir/err" 2>&1; then
     skip "perf is not installed, or may not count here"
 fi
-# Quick: no limits of the machine are measured first.
-export BENCH="route --isa scalar -t 1 -n 100 -L 0 -R 0 -W 0"
+export BENCH="model --isa scalar -t 1 -p 64 -n 8 -r 3"
 perf_sh || fail "perf.sh"
 grep -q '\[\.\] *matmul_q8_scalar$' "$dir/out" || fail "no kernel has its name"
 ! grep -qF '[k]' "$dir/out" || fail "the system's time is in it"
