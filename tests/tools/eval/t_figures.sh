@@ -213,8 +213,7 @@ says results "and $(equal mlp=mix max-prob | sed 's/ (/ above `max-prob` (/')"
 for policy in position context combined mlp=mix mlp=mix-lower combined=joints-combined mlp=joints mlp=joints-lower; do
     name="(${policy#mlp=}) "
     case $policy in
-    position | *joints*) continue ;;
-    *-lower) name='mix at a lower threshold, fixed in a later plan ' ;;
+    position | *joints* | *-lower) continue ;;
     esac
     says . "$name| $(of $policy '%.1f %%' accuracy) | $(of $policy '%.1f %%' routed) |"
 done
@@ -223,7 +222,27 @@ says . "least sure (max-prob; 400 questions) | $(of max-prob '%.1f %%' accuracy)
 says . "| the small model alone | $(of never '%.1f %%' accuracy) | 0 |"
 says . "| the large model alone | $(of always '%.1f %%' accuracy) | 100 % |"
 says . "no small model (slot) | $(of slot '%.1f %%' accuracy) | one token |"
-says . "one token in twenty (mix, lower threshold) brings $(of mlp=mix-lower %.0f relative_gain) % more right answers"
+
+# The claim: README's sentence and the page's table.
+claimed() { # FORMAT POLICY COLUMN [FACTOR]
+    awk -F, -v form="$1" -v policy="$2" -v column="$3" -v factor="${4:-100}" '
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        $1 == "measure" && $2 == "long" && $3 == policy { printf form, factor * $at[column] }' "$results/real/claim.csv"
+}
+claimed_more() { echo "$(claimed %.0f "$1" gain) % ($(claimed %.0f "$1" gain_low) to $(claimed %.0f "$1" gain_high))"; }
+says . "from $(claimed %.1f gain-ens never) % to $(claimed %.1f gain-ens right) %, by $(claimed_more gain-ens)"
+says . "with $(claimed %.1f gain-ens routed) % of the tokens ($(claimed %.1f gain-ens routed_low) to $(claimed %.1f gain-ens routed_high))"
+says . "which has $(claimed %.1f gain-ens always) % right"
+for page in . results; do
+    says $page "$(claimed %.1f gain-ens above_none) points"
+    says $page "(at least $(claimed %.1f gain-ens above_none_low))"
+    says $page "$(claimed "%'d" gain-ens questions 1 | sed 's/^\([0-9]\)\([0-9]\{3\}\)$/\1,\2/') questions"
+done
+says results "never has $(claimed %.1f gain-ens never) % right and always $(claimed %.1f gain-ens always) %"
+for policy in gain-ens gain-none-ens; do
+    says results "| $(claimed %.1f $policy right) % | $(claimed %.2f $policy routed) % ($(claimed %.2f $policy routed_low) to $(claimed %.2f $policy routed_high)) | $(claimed_more $policy) |"
+done
+says results "| $(claimed %.1f position right) % | $(claimed %.2f position routed) % | $(claimed_more position) |"
 closes() { echo "closes $(of "$1" %.0f pgr) % of the gap ($(of "$1" %.0f pgr_low) to $(of "$1" %.0f pgr_high))"; } # POLICY
 says results "With one token in eighteen \`mix\` makes $(of mlp=mix %.0f relative_gain) % more answers right"
 says results "With one in twenty \`mix-lower\` makes $(of mlp=mix-lower %.0f relative_gain) % more answers right"
