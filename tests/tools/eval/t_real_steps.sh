@@ -3,6 +3,7 @@
 # and what comes next, a step that goes on, parts, what is kept, and answers that are made again.
 case ${BUILD:-build/x-release} in *-release) ;; *) echo "SKIP: the commands of the script are tested in every build, it in one" && exit 77 ;; esac
 . tests/support/demo_pair.sh
+"${PYTHON:-/usr/bin/python3}" -c 'import numpy' 2>/dev/null || skip "no numpy for ${PYTHON:-/usr/bin/python3}"
 export MIZZLE REAL="$dir/work" RESULTS="$dir/results" WEIGHTS="$dir/weights"
 export DATA="$dir/data" EDGE=$edge CLOUD=weights/milli/cloud.gguf
 export TEXTS=90 QUESTIONS=7 CALIBRATION=4 REPEATS=2 HEADS='context combined mlp mix' LABELS=match CHOICES='mix-8 combined-4' KEPT=chat
