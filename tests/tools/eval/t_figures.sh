@@ -231,7 +231,7 @@ claimed() { # FORMAT POLICY COLUMN [FACTOR]
 }
 claimed_more() { echo "$(claimed %.0f "$1" gain) % ($(claimed %.0f "$1" gain_low) to $(claimed %.0f "$1" gain_high))"; }
 says . "from $(claimed %.1f gain-ens never) % to $(claimed %.1f gain-ens right) %, by $(claimed_more gain-ens)"
-says . "with $(claimed %.1f gain-ens routed) % of the tokens ($(claimed %.1f gain-ens routed_low) to $(claimed %.1f gain-ens routed_high))"
+says . "It does so with $(claimed %.1f gain-ens routed) % of the tokens ($(claimed %.1f gain-ens routed_low) to $(claimed %.1f gain-ens routed_high))"
 says . "which has $(claimed %.1f gain-ens always) % right"
 for page in . results; do
     says $page "$(claimed %.1f gain-ens above_none) points"
