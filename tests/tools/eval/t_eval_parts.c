@@ -48,6 +48,9 @@ static void test_list(void)
         CHECK(!eval_entry_alone(&l.at[i]) && !eval_entry_scores(&l.at[i]));
     CHECK(!strcmp(eval_entry_policy(&l.at[0]), "slot"));
     eval_list_close(&l);
+    static const char many[] =
+        "mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,"
+        "mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp";
     static const char *const bad[] = {
         "",
         ",",
@@ -58,8 +61,7 @@ static void test_list(void)
         "entropy=file",
         "mlp=",
         "mlp=a,,never",
-        "mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,"
-        "mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp",
+        many,
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         CHECK(eval_list_parse(&l, bad[i], &err) == ERR_ARG && strstr(err.msg, "--policy") && !l.n);
