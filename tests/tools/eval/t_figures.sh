@@ -56,18 +56,11 @@ over() { # TASK POLICY SHARE: points that mix is above it
     echo "$(of above) ($(of above_low) to $(of above_high))"
 }
 says results "$(over csqa query 0.05 | sed 's/ (/ points (/'), $(over csqa step 0.05) and $(over csqa takeover 0.05)"
-over csqa step 0.02 | grep -q '(-' || { echo "t_figures: mix is above step at 2 %" >&2 && fails; }
 says results "$(value real/ways read task=csqa policy=mix share=0.05 | xargs printf %.0f) ids read for an answer, with \`query\` $(
     value real/ways read task=csqa policy=query share=0.05 | xargs printf %.0f)."
 says results "one call of $(value real/ways ms_170 task=csqa policy=always share=) ms, and the device alone takes $(
     value real/ways ms_170 task=csqa policy=never share=)"
 says results "$(awk -F, 'NR > 1 { s += $6 } END { printf "%.0f", s / 3600 }' $results/real/log.csv) hours, of machines"
-
-for column in ms ms_50 ms_170; do # verify is slower than both
-    of() { value real/ways $column task=csqa "policy=$1" "share=$2"; } # POLICY SHARE
-    awk "BEGIN { exit !($(of verify '') > $(of always '') && $(of verify '') > $(of mix 0.05)) }" ||
-        { echo "t_figures: verify of the real pair is not slower: $column" >&2 && fails; }
-done
 
 # Each experiment has a section.
 for script in tools/results/*.sh; do
@@ -356,15 +349,11 @@ The paper in|18|the same
 The paper in|57|the same
 The paper in|52|the same
 Paper|2504.07878|its number at arXiv
-A real pair|8,398|samples of the run of its commands
 A real pair|86|more right answers, above
 The whole development set|32.5|the least of five trainings, above
 The whole development set|64|32B / 0.5B
 The whole development set|94,809|samples of GSM8K's collection
 One router for all|149,739|tokens of four collections
-Which head, before anything is measured|145|MB of output.weight (mizzle info --tensors)
-Which head, before anything is measured|392|MB of all tensors but token_embd
-Which head, before anything is measured|1.8|5 % of 145 / 392, in percent
 Frozen|610|the first digits of a commit
 Network|2.56|511 / 200
 Tasks|490|questions of all kinds but one (tools/results/tasks.sh)
