@@ -15,6 +15,11 @@ run 0 $ask --jsonl "$dir/j"
 # One that others may write is not theirs to fill, nor to lead elsewhere.
 cp "$dir/j" "$dir/common" && chmod 620 "$dir/common"
 fails 3 'expected a file only its owner may write (chmod go-w), found mode 0620' $ask --jsonl "$dir/common"
+# One from which nothing can be continued: a FIFO would wait, and the zeros of a device do not end.
+mkfifo "$dir/fifo"
+for file in /dev/null /dev/zero "$dir/fifo"; do
+    fails 3 "$file: expected a regular file" $ask --jsonl "$file"
+done
 if [ "$(id -u)" -eq 0 ]; then
     mkdir "$dir/all" && ln -s .. "$dir/all/x" && chmod 1777 "$dir/all" && chown -h 65534 "$dir/all/x"
     fails 3 "x is another user's link" $ask --jsonl "$dir/all/x/new"

@@ -210,11 +210,14 @@ static int journal_write(struct eval_journal *j, struct err *err)
     int rc = atomic_file_target(name, j->path, err);
     if (rc != OK)
         return rc;
-    int fd = open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+    /* Do not wait for the other end of a FIFO. */
+    int fd = open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
     j->f = fd < 0 ? NULL : fdopen(fd, "r+");
     if (!j->f || fstat(fd, &st) != 0)
         return journal_io(j, err);
-    return S_ISREG(st.st_mode) ? atomic_file_owned(j->path, &st, true, err) : OK;
+    if (!S_ISREG(st.st_mode)) /* what was written could not be read again */
+        return err_set(err, ERR_IO, "%s: expected a regular file", j->path);
+    return atomic_file_owned(j->path, &st, true, err);
 }
 
 int eval_journal_open(struct eval_journal **out, const char *path, const json_t *settings,
