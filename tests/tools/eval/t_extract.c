@@ -131,6 +131,7 @@ static const struct {
     { "Sure! C", 'C' },
     /* Nothing is stated, or several things. */
     { "A, B, C, D, E", 0 },
+    { "A\nB\nC\nD\nE", 0 },
     { "Choices: A. bank B. library C. department store D. mall E. new york", 0 },
     { "Let's analyze each option:\n\nA. bank: it has doors.\n\nB. library: books.\n\nC. department "
       "store: This is",
@@ -293,6 +294,16 @@ static const struct {
     { "She sells 9 eggs. Then we multiply by", NULL },
     { "He earns $5. The time to earn $825,000 is \\(\\frac{825,000}{", NULL },
     { "```python\nx = 40\nprint(x)\n```\n```", NULL },
+    /* What checks the answer is none, unless another one follows. */
+    { "So he runs 3 * 60 = 180 meters.\n\nStep 4: Check. 180 / 3 = 60. Correct.", "180" },
+    { "So x = 15.\nVerification: 15 * 3 = 45, and 45 + 5 = 50.", "15" },
+    { "She has 8 left.\nTo check, 8 + 4 = 12, with which she began.", "8" },
+    { "8 are left. Let's verify: 8 + 4 = 12.", "8" },
+    { "8 are left.\nCheck: 8 + 4 =", "8" },
+    { "3 boxes of 5. Let me check. 3 * 5 = 15. So she needs 15.", "15" },
+    { "Step 2: check 10 - 4 = 6.\nSo 6 are left.", "6" },
+    { "Let us check: 3 * 5 = 15.", "15" },
+    { "He writes a check of $30.", "30" },
     /* Blanks between thousands, but not between numbers. */
     { "The answer is 1 234 567.", "1234567" },
     { "The answer is 1\xe2\x80\xaf"
@@ -374,10 +385,10 @@ static char *junk(const char *piece)
 /* Time is linear in the text: a rule that scans ahead from each of these would take hours. */
 static void long_texts(void)
 {
-    static const char *const pieces[] = { "a",         "a ",  "answer ",     "answer is ",
-                                          "Therefore", "(",   "#",           "#### ",
-                                          "\\boxed{",  "**1", "1,",          "{",
-                                          "bank or ",  "\n",  "Question:\n", "}{" };
+    static const char *const pieces[] = { "a",  "a ", "answer ",   "answer is ", "Therefore",
+                                          "(",  "#",  "#### ",     "\\boxed{",   "**1",
+                                          "1,", "{",  "bank or ",  "\n",         "Question:\n",
+                                          "}{", ". ", "Check. 1. " };
     clock_t before = clock();
     for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
         char number[EXTRACT_NUMBER], *text = junk(pieces[i]);

@@ -342,7 +342,7 @@ static void label_read(struct label *l)
             }
             continue;
         }
-        l->listed += isupper((unsigned char)r->s[i]) && strchr(".):", label_byte(l, i + 1)) &&
+        l->listed += isupper((unsigned char)r->s[i]) && strchr(".):\n", label_byte(l, i + 1)) &&
                      label_letter(l, i) == l->listed;
         size_t cue = label_cue(l, i);
         int named =

@@ -216,9 +216,32 @@ static size_t number_box(const struct reading *r, size_t i)
     return n;
 }
 
+/* Return where the last line begins to check its answer, "To check: 180 / 3 = 60", or r->n. */
+static size_t number_check(const struct reading *r)
+{
+    static const char begins[] = " step to let lets s me us we can now 1 2 3 4 5 6 7 8 9 ";
+    size_t end = r->n, i, check = r->n, at = 0;
+    while (end && strchr(" \n", r->s[end - 1]))
+        end--;
+    for (i = end; i && r->s[i - 1] != '\n';)
+        i--;
+    for (; i < end; i++) {
+        at = at < i ? reading_next(r, i) : at;
+        while (reading_is(r, at, begins))
+            at = reading_next(r, reading_word_end(r, at));
+        if (reading_is(r, at, " check checking verify verifying verification "))
+            check = check < i ? check : i;
+        else if (reading_is(r, at, " so therefore thus hence "))
+            check = r->n; /* another answer follows */
+        while (!reading_stops(r, i))
+            i++;
+    }
+    return check;
+}
+
 /* Find the number of the last sentence that has one. Of a text that is cut in the middle of a later
  * sentence, nobody knows the answer unless a number is right at its end. */
-static bool number_ending(char out[EXTRACT_NUMBER], const struct reading *r)
+static bool number_last(char out[EXTRACT_NUMBER], const struct reading *r)
 {
     size_t end = r->n, from;
     while (end && strchr(" \n", r->s[end - 1]))
@@ -239,6 +262,13 @@ static bool number_ending(char out[EXTRACT_NUMBER], const struct reading *r)
             return true;
     }
     return false;
+}
+
+/* Find the number at the end of the text, before what checks it. */
+static bool number_ending(char out[EXTRACT_NUMBER], const struct reading *r)
+{
+    struct reading before = { r->s, number_check(r) };
+    return (before.n < r->n && number_last(out, &before)) || number_last(out, r);
 }
 
 bool extract_number(char out[EXTRACT_NUMBER], const char *text)
