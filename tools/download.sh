@@ -47,9 +47,18 @@ ask() { # ARGS...: run curl
         curl --config - --silent --show-error --fail --proto-redir =http,https "$@"
 }
 
-# After curl's status: 22 is an answer of the hub, any other is none.
+# The limit on files, in blocks of 512 bytes, cuts an answer that does not say how long it is.
+within() ( # BYTES ARGS...: ask for no more
+    trap '' XFSZ
+    ulimit -f $(($1 / 512 + 1))
+    shift
+    ask "$@"
+)
+
+# After curl's status: 22 is an answer of the hub, 23 one that was cut, any other is none.
 not_there() { # STATUS MESSAGE
     here=$(cd "$into/snapshots" 2>/dev/null && find . ! -type d | sed 's,.*/,,' | sort -u | xargs)
+    [ "$1" -ne 23 ] || fail "$hub: the answer is too long"
     [ "$1" -eq 22 ] || fail "$hub: not reached${here:+; here already: $here}"
     fail "$2, or none that may be read"
 }
@@ -57,7 +66,8 @@ not_there() { # STATUS MESSAGE
 lower() { printf '%s' "$1" | tr 'A-Z' 'a-z'; }
 
 if [ $# -eq 0 ]; then # choose among the repository's files
-    ask --location --output "$dir/list" "$hub/api/models/$name" || not_there $? "$name: no such model"
+    within 16000000 --location --output "$dir/list" "$hub/api/models/$name" ||
+        not_there $? "$name: no such model"
     grep -o '"rfilename" *: *"[^"\\]*"' "$dir/list" | sed 's/.*: *"//; s/"$//' >"$dir/files"
     if [ -n "$type" ]; then
         part=$(lower "$type" | sed 's/[.[\*^$]/\\&/g')
@@ -123,13 +133,10 @@ for file; do
         echo "download: $name/$file, $((size / 1000000)) MB" >&2
         bar=
         [ ! -t 2 ] || bar='--no-silent --progress-bar'
-        # --max-filesize refuses an answer that says it is longer (one that redirects may be), and the
-        # limit on files, in blocks of 512 bytes, cuts one that does not say it.
+        # --max-filesize refuses an answer that says it is longer; one that redirects may be.
         # shellcheck disable=SC2086
         [ "$(bytes "$blob.part")" -eq "$size" ] ||
-            (trap '' XFSZ
-            ulimit -f $((size / 512 + 1))
-            ask $bar --max-filesize $((size + 65536)) --location --continue-at - --output "$blob.part" "$hub/$name/resolve/main/$file") ||
+            within "$size" $bar --max-filesize $((size + 65536)) --location --continue-at - --output "$blob.part" "$hub/$name/resolve/main/$file" ||
             [ $? -eq 63 ] || [ "$(bytes "$blob.part")" -gt "$size" ] || fail "$file: cut off; the same command goes on"
         right "$blob.part" || { rm -f "$blob.part"; fail "$file: expected $size bytes with hash $hash, found others; begin again"; }
         mv "$blob.part" "$blob" || exit 1

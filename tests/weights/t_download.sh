@@ -26,6 +26,8 @@ class Hub(http.server.BaseHTTPRequestHandler):
         if self.path == '/api/models/Org/Demo-GGUF':
             names = [{'rfilename': n} for n in sorted(os.listdir(folder))]
             return self.answer(200, {}, json.dumps({'siblings': names}).encode())
+        if self.path == '/api/models/Org/Endless':
+            return self.answer(200, {}, b'{"rfilename":"a"}' * 4000000)
         name = self.path.split('/')[-1]
         if not self.path.startswith(('/Org/Demo-GGUF/resolve/main/', '/cdn/')) or not os.path.exists(folder + '/' + name):
             return self.answer(404, {'Content-Length': 0})
@@ -96,6 +98,9 @@ for type in Q1 Q2; do
     wait_for "grep -q '^[A-Za-z]*Error:' '$dir/log'" # the server could not send it all
     : >"$dir/log"
 done
+fetch 1 'the answer is too long' Org/Endless:Q1
+wait_for "grep -q '^[A-Za-z]*Error:' '$dir/log'"
+: >"$dir/log"
 [ -z "$(find "$HOME" -name '*.part')" ] || fail "a bad part stays"
 rm "$dir/hub"/long* "$dir/hub"/digits*
 fetch 1 'expected GGUF files with Q4_0 in their names, found bad-q8_0.gguf demo-f16.gguf' Org/Demo-GGUF:Q4_0
