@@ -104,7 +104,7 @@ const struct option_group cloud_call_option_rows = {
           "Read the API key from FILE (default: MIZZLE_API_KEY, else, over https, "
           "OPENAI_API_KEY)" },
         { "--cloud-proxy", NULL, OPTION_STR, &shared_options.cloud_proxy, "URL",
-          "Ask through this proxy; \"\" is none (default: http_proxy, https_proxy, no_proxy)" },
+          "Ask servers outside no_proxy this way; \"\": none (default: http_proxy, https_proxy)" },
         { "--cloud-timeout", NULL, OPTION_COUNT, &shared_options.cloud_timeout, "MS",
           "End a call that has no answer after MS milliseconds (default: 10000, and for a slow "
           "server as much more as its first answers and the length of text and reply let expect, "

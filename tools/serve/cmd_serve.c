@@ -99,15 +99,17 @@ static void cmd_serve_confine(void)
     sandbox_enter(list);
 }
 
-/* True if the text is what a browser sends as Origin: a scheme, a host and maybe a port; and a
- * slash behind it, as addresses are copied. */
+/* True if the text is what a browser sends as Origin: a scheme, a host and maybe a port, which is
+ * not the scheme's own; and a slash behind it, as addresses are copied. */
 static bool cmd_serve_is_site(const char *text)
 {
     const char *host = strstr(text, "://");
     if (!host || host == text || strpbrk(text, "*?#@,\\ "))
         return false;
     size_t n = strcspn(host += 3, "/");
-    return n && !host[n + (host[n] == '/')];
+    const char *usual = host[-4] == 's' ? ":443" : ":80";
+    size_t port = strlen(usual);
+    return n && !host[n + (host[n] == '/')] && (n < port || memcmp(host + n - port, usual, port));
 }
 
 /* Check the ranges of the options. */
@@ -118,8 +120,8 @@ static int cmd_serve_check(struct err *err)
                        parallel);
     if (origin && !cmd_serve_is_site(origin))
         return err_set(err, ERR_ARG,
-                       "--cors-origin: expected a site without a path, such as "
-                       "http://localhost:3000, found %s",
+                       "--cors-origin: expected a site without a path and its usual port, such "
+                       "as http://localhost:3000, found %s",
                        origin);
     if (grace > GRACE_MAX)
         return err_set(err, ERR_ARG, "--grace: expected 0 to %d, found %zu", GRACE_MAX, grace);

@@ -10,8 +10,8 @@ refused 2 serve --port 65536
 refuses 2 "0.0.0.0.*--api-key-file" serve --host 0.0.0.0 --port 0
 each 'refused 2 serve --port 0' "--parallel 0" "--parallel 65" "--max-queue 1000000" extra "--api-key sesame" \
     "--host example.org" "--grace 100000" "-c 5000" "--threshold 2" "--kv f64"
-for bad in null '*' friend.example http:// http://friend.example/page 'http://*.example' http://a@b; do
-    refuses 2 "--cors-origin: expected a site without a path" serve --port 0 --cors-origin "$bad"
+for bad in null '*' friend.example http:// http://friend.example/page 'http://*.example' http://a@b http://a:80 https://a:443/; do
+    refuses 2 "--cors-origin: expected a site without a path and its usual port" serve --port 0 --cors-origin "$bad"
 done
 refused 3 serve --port 0 -m "$dir/none.gguf"
 refuses 3 none serve --port 0 --api-key-file "$dir/none"
