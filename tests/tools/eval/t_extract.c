@@ -303,7 +303,9 @@ static const struct {
     { "3 boxes of 5. Let me check. 3 * 5 = 15. So she needs 15.", "15" },
     { "Step 2: check 10 - 4 = 6.\nSo 6 are left.", "6" },
     { "Let us check: 3 * 5 = 15.", "15" },
+    { "Total = 5 + 7 = 12\nDouble-check: 12 - 7 = 5", "12" },
     { "He writes a check of $30.", "30" },
+    { "5 flights.\nCheck-in costs 30 each, 150 in all.", "150" },
     /* Blanks between thousands, but not between numbers. */
     { "The answer is 1 234 567.", "1234567" },
     { "The answer is 1\xe2\x80\xaf"

@@ -219,7 +219,7 @@ static size_t number_box(const struct reading *r, size_t i)
 /* Return where the last line begins to check its answer, "To check: 180 / 3 = 60", or r->n. */
 static size_t number_check(const struct reading *r)
 {
-    static const char begins[] = " step to let lets s me us we can now 1 2 3 4 5 6 7 8 9 ";
+    static const char begins[] = " step to let lets s me us we can now double 1 2 3 4 5 6 7 8 9 ";
     size_t end = r->n, i, check = r->n, at = 0;
     while (end && strchr(" \n", r->s[end - 1]))
         end--;
@@ -229,7 +229,8 @@ static size_t number_check(const struct reading *r)
         at = at < i ? reading_next(r, i) : at;
         while (reading_is(r, at, begins))
             at = reading_next(r, reading_word_end(r, at));
-        if (reading_is(r, at, " check checking verify verifying verification "))
+        if (reading_is(r, at, " check verify verifying verification ") &&
+            r->s[reading_word_end(r, at)] != '-') /* "check-in" */
             check = check < i ? check : i;
         else if (reading_is(r, at, " so therefore thus hence "))
             check = r->n; /* another answer follows */
