@@ -62,6 +62,22 @@ static void csqa_items(void)
     task_close(t);
 }
 
+/* As many choices as there are letters. */
+static void many_items(void)
+{
+    char text[4096] = "{\"question\":{\"stem\":\"Which?\",\"choices\":[";
+    for (int i = 0; i < 26; i++)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text),
+                 "%s{\"label\":\"%c\",\"text\":\"x%c\"}", i ? "," : "", 'A' + i, 'A' + i);
+    strcat(text, "]},\"answerKey\":\"Z\"}");
+    struct task *t = open_text("csqa", text, TASK_LM_EVAL);
+    struct task_item item;
+    get(&item, t, 0);
+    CHECK(item.nchoices == 26 && strstr(item.prompt, "\nJ. xJ\n"));
+    CHECK(task_right(t, &item, " Z") && !task_right(t, &item, " J"));
+    task_close(t);
+}
+
 static void arc_items(void)
 {
     struct task *t = open_text("arc", arc, TASK_CITER);
@@ -336,6 +352,7 @@ static void memory(void)
 int main(void)
 {
     csqa_items();
+    many_items();
     arc_items();
     gsm8k_items();
     extraction();

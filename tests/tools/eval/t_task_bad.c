@@ -56,7 +56,7 @@ static const struct {
     { "csqa", AUTHORS("{\"stem\":\"q\"}", "\"A\""),
       "question.choices: expected a list, found nothing" },
     { "csqa", AUTHORS(STEM("\"q\"", "[]"), "\"A\""),
-      "question.choices: expected 2 to 8 choices, found 0" },
+      "question.choices: expected 2 to 26 choices, found 0" },
     { "csqa", AUTHORS(STEM("\"q\"", "[1,2]"), "\"A\""),
       "question.choices[0].label: expected a string, found nothing" },
     { "arc", GOOD, "question.choices: expected 3 to 5 choices, found 2" },

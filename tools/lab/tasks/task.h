@@ -72,7 +72,7 @@ struct task_options {
 enum {
     TASK_ANSWER = 64, /* = EXTRACT_NUMBER; bytes of a final answer, with its terminator; longer ones
                          are cut */
-    TASK_CHOICES = 8, /* most choices of an item */
+    TASK_CHOICES = 26,   /* most choices of an item */
     TASK_LINE = 1 << 20, /* most bytes of a line */
     TASK_FORM = 96,      /* bytes of a form's name, with its terminator */
 };
