@@ -1,5 +1,5 @@
 /* server_head.h - decides from a request's head whether it is let in. Uses no sockets;
- * t_server_head.c feeds it any bytes. */
+ * t_server_abuse.c sends it any bytes. */
 #ifndef NET_SERVER_SERVER_HEAD_H
 #define NET_SERVER_SERVER_HEAD_H
 

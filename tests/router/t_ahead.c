@@ -122,39 +122,11 @@ static void test_interrupt(void)
     }
 }
 
-/* A dead server: three faults, 4 held, a probe, 8 held, a probe, 16 held. Then a limit. */
-static void test_limits(void)
+/* A limit of each text alone, beside which no guess of the edge stands; t_gate.c has the others. */
+static void test_limit(void)
 {
     static struct setup c;
-    static const size_t asked[] = { 0, 1, 2, 7, 16, 33 };
     plain_case(&c);
-    c.truth.fault = 100;
-    c.max_tokens = 40;
-    for (size_t w = 0; w < WINDOWS; w++) {
-        run_window(&results[w], &c, w, w);
-        const struct text *x = &results[w].text[0];
-        size_t k = 0;
-        for (size_t i = 0; i < 40; i++) {
-            bool fault = k < 6 && i == asked[k];
-            k += fault;
-            CHECK(fault == !strncmp(x->fault[i], "fault", 5));
-            CHECK(fault || strstr(x->fault[i], "3 faults in a row"));
-        }
-        CHECK(x->n == 40 && k == 6 && x->stats.failed == 6 && x->stats.committed == 0);
-        CHECK(x->stats.cloud == 0);
-    }
-    c.truth.fault = 0; /* now a limit of 5 tokens */
-    c.most_tokens = 5;
-    for (size_t w = 0; w < WINDOWS; w++) {
-        run_window(&results[w], &c, w, w);
-        const struct text *x = &results[w].text[0];
-        for (size_t i = 0; i < x->n; i++)
-            CHECK(x->at[i].source == (i < 5 ? SOURCE_CLOUD : SOURCE_FALLBACK));
-        CHECK(x->stats.reasons[GATE_CAPPED] == x->n - 5 && strstr(x->fault[5], "cloud-tokens"));
-        /* The limit is for the process, not for the text. */
-        CHECK(results[w].text[1].stats.calls == 0);
-    }
-    plain_case(&c); /* and one of each text alone, beside which no guess of the edge stands */
     c.truth.agree = 0;
     c.cloud_limit = 9;
     for (size_t w = 0; w < WINDOWS; w++) {
@@ -201,22 +173,6 @@ static void test_many(void)
     }
 }
 
-/* A text that the server refuses; the next text is sent to it as usual. */
-static void test_unfit(void)
-{
-    static struct setup c;
-    plain_case(&c);
-    c.truth.unfit = 7;
-    for (size_t w = 0; w < WINDOWS; w++) {
-        run_window(&results[w], &c, w, w);
-        const struct text *x = &results[w].text[0], *y = &results[w].text[1];
-        CHECK(x->stats.reasons[GATE_UNFIT] > 1 && x->stats.failed == 1 && !results[w].gate.refused);
-        CHECK(y->stats.committed > 0);
-        compare_text(&results[0].text[0], x);
-        compare_text(&results[0].text[1], y);
-    }
-}
-
 /* Nothing is requested beyond the predicted end of the text: a stop string, half of which the cloud
  * corrected. */
 static void test_stop_ahead(void)
@@ -248,9 +204,8 @@ int main(void)
 {
     routers_open(true);
     test_interrupt();
-    test_limits();
+    test_limit();
     test_many();
-    test_unfit();
     test_stop_ahead();
     look_at_scores();
     test_cases();

@@ -136,6 +136,8 @@ static struct sim_call *begin(struct sim *s, const uint32_t *ids, size_t n, size
     while (at < SIM_CALLS && s->calls[at].number)
         at++;
     CHECK(at < SIM_CALLS && n && n <= TINY_CONTEXT);
+    for (size_t i = 0; s->secret && i < n; i++)
+        CHECK(ids[i] != s->secret);
     CHECK(++s->live == 1);
     s->most = s->live > s->most ? s->live : s->most;
     struct sim_call *c = &s->calls[at];
