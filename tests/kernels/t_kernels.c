@@ -458,7 +458,7 @@ static void say_names(void)
 int main(int argc, char **argv)
 {
     struct options o = parse(argc, argv);
-    int failed = !differ_works(), ran = 0;
+    int failed = 0, ran = 0;
     program = argv[0];
     struct sigaction sa = { .sa_sigaction = on_crash, .sa_flags = SA_SIGINFO };
     sigaction(SIGSEGV, &sa, NULL);

@@ -49,18 +49,4 @@ static inline bool differ_same(const float *a, const float *b, size_t n)
 DIFFER_INTS(differ_same_i8, int8_t)
 DIFFER_INTS(differ_same_i32, int32_t)
 
-/* Check the text of a failure, which otherwise appears only when a kernel is wrong. */
-static inline bool differ_works(void)
-{
-    const float want[] = { 1, 2, 0.5f }, got[] = { 1, 2, 0.75f };
-    const int8_t low[] = { 3, -128 }, high[] = { 3, 127 };
-    bool fine = differ_same(want, want, 3) && !differ_same(want, got, 3) &&
-                !strcmp(differ_text, ", at 2: expected 0.5 (3f000000), found 0.75 (3f400000)");
-    fine = fine && !differ_same_i8(low, high, 2) &&
-           !strcmp(differ_text, ", at 1: expected -128, found 127");
-    if (!fine)
-        printf("FAIL the text of a failure%s\n", differ_text);
-    return fine;
-}
-
 #endif

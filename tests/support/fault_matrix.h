@@ -1,7 +1,5 @@
-/* fault_matrix.h - one fault, one server, one client: what a rude server does to one request in a
- * dialect, and what net/ must make of it.
- *
- * Each check has its own server on its own port, so checks can run side by side. */
+/* fault_matrix.h - the faults of t_net_matrix.c: what a rude server does to one request in a
+ * dialect, and what net/ must make of it. */
 #ifndef TESTS_SUPPORT_FAULT_MATRIX_H
 #define TESTS_SUPPORT_FAULT_MATRIX_H
 
@@ -42,21 +40,5 @@ struct matrix_row {
 extern const struct matrix_row matrix_replies[], matrix_bodies[];
 
 enum { MATRIX_ID = 42, MATRIX_VOCAB = 1000, MATRIX_LATE_MS = 250 };
-
-struct matrix_server;
-
-/* Start a server that does to each request what the row says; with row NULL it answers correctly.
- * Ends the test when no socket can be had. */
-struct matrix_server *matrix_open(const struct matrix_row *row, enum cloud_api api);
-const char *matrix_url(const struct matrix_server *s);
-void matrix_close(struct matrix_server *s);
-
-/* Make the row's call and, if the server is still there, one more that must be answered, and check
- * code, token, message, ledger and time. Returns false and reports on stderr when something
- * differs. */
-bool matrix_check(const struct matrix_row *row, enum cloud_api api);
-/* Make the row's call only, at any address. s, if not NULL, then answers one more. */
-bool matrix_call(const struct matrix_row *row, enum cloud_api api, const char *url,
-                 struct matrix_server *s);
 
 #endif
