@@ -6,11 +6,7 @@
 #include "tests/support/chat_bytes.h"
 #include "tests/support/tiny.h"
 
-/* Two that are known, as they are written elsewhere. */
-static const char chatml[] =
-    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
-    "'<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' "
-    "}}{% endif %}";
+static const char chatml[] = CHAT_CHATML; /* and as it is written elsewhere */
 static const char chatml_server[] =
     "{%- for message in messages -%}\n  {{- '<|im_start|>' + message.role + '\n' + "
     "message.content + '<|im_end|>\n' -}}\n{%- endfor -%}\n{%- if add_generation_prompt -%}\n  "
@@ -89,7 +85,6 @@ static void check_marks(void)
     tokenizer_close(t);
 }
 
-/* Check that a template is known as `form`, or that it is refused and `near` is named. */
 /* Thoughts are cut out of earlier answers, of all with DeepSeek, where BOS and the last system
  * message come first; the marks of new ones are ids if there are such. */
 static void check_thoughts(void)
@@ -127,6 +122,7 @@ static void check_thoughts(void)
     }
 }
 
+/* Check that a template is known as `form`, or that it is refused and `near` is named. */
 static void check_form(const char *template, const char *form, const char *near)
 {
     struct tokenizer *t;

@@ -26,15 +26,11 @@ static size_t ntemplates;
 /* Templates as others have written them; the first three are here, the others are test data. */
 static void read_templates(void)
 {
-    static const char chatml[] =
-        "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + "
-        "message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}"
-        "{{ '<|im_start|>assistant\n' }}{% endif %}";
     static const char *const names[][2] = { { "Qwen-QwQ-32B", "qwq" },
                                             { "Qwen-Qwen2.5-7B-Instruct", "qwen2.5" },
                                             { "Qwen-Qwen3-0.6B", "qwen3" },
                                             { "Qwen3-Coder", "qwen3-coder" } };
-    strcpy(templates[0], chatml);
+    strcpy(templates[0], CHAT_CHATML);
     forms[ntemplates++] = "chatml";
     strcpy(templates[ntemplates], CHAT_DEEPSEEK);
     forms[ntemplates++] = "deepseek";

@@ -1,5 +1,5 @@
-/* Tests streams cut at every byte, recorded and wrong ones, all forms of SGLang's ids, and how long
- * requests are; without a network. */
+/* Tests streams cut at every byte, recorded and wrong ones, and all forms of SGLang's ids; without
+ * a network. */
 #include "net/cloud.h"
 #include "net/dialect/dialect.h"
 #include "net/http/json_input.h"
@@ -264,24 +264,8 @@ static void test_limits(void)
     sse_free(&s);
 }
 
-/* A request is its ids, without blanks, and little else. */
-static void test_sizes(void)
-{
-    uint32_t ids[500];
-    for (uint32_t i = 0; i < 500; i++)
-        ids[i] = 10000 + i;
-    for (int api = CLOUD_OPENAI; api <= CLOUD_SGLANG; api++) {
-        const struct ask a = { .model = "m", .ids = ids, .n = 500, .vocab = 151936, .want = 1 };
-        struct buf body = { 0 };
-        CHECK(dialect_of((enum cloud_api)api)->request(&body, &a));
-        CHECK_MSG(body.n >= 500 * 6 && body.n < 500 * 6 + 300, "%d: %zu bytes", api, body.n);
-        buf_free(&body);
-    }
-}
-
 int main(void)
 {
-    test_sizes();
     test_recorded();
     test_sglang_replies();
     test_sglang_streams();

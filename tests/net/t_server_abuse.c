@@ -66,18 +66,13 @@ struct row {
 #define HOST(name)  "GET / HTTP/1.1\r\nHost: " name "\r\n" K "\r\n"
 
 /* Rows of common kinds: answered; refused, while the connection goes on; refused and closed. */
-#define FINE(what, says, bytes)                   \
-    {                                             \
-        what, B(bytes), 200, says, HANDLED, false \
+#define AS(...)     \
+    {               \
+        __VA_ARGS__ \
     }
-#define DENIED(what, status, says, bytes)            \
-    {                                                \
-        what, B(bytes), status, says, REFUSED, false \
-    }
-#define BAD(what, says, bytes)                   \
-    {                                            \
-        what, B(bytes), 400, says, REFUSED, true \
-    }
+#define FINE(what, says, bytes)           AS(what, B(bytes), 200, says, HANDLED, false)
+#define DENIED(what, status, says, bytes) AS(what, B(bytes), status, says, REFUSED, false)
+#define BAD(what, says, bytes)            AS(what, B(bytes), 400, says, REFUSED, true)
 
 /* Two that are refused alike: keys, hosts, lengths. */
 #define NOKEY(sent)   DENIED("key " sent, 401, "", KEY(sent))
@@ -88,10 +83,7 @@ struct row {
 #define LENGTHS(a, b) LENGTH(a), LENGTH(b)
 
 /* A body in chunks and a request behind it, which is not answered. */
-#define ONCE(what, says, chunks)                               \
-    {                                                          \
-        what, B(CHUNKED chunks NEXT), 200, says, HANDLED, true \
-    }
+#define ONCE(what, says, chunks) AS(what, B(CHUNKED chunks NEXT), 200, says, HANDLED, true)
 
 static const struct row rows[] = {
     /* What is fine, for comparison. */

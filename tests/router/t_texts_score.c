@@ -1,8 +1,9 @@
 /* t_texts_score.c - what else a text can be: scored, answered by a function, impossible, ended with
- * all the others, or without memory. */
+ * all the others, refused by the server for a while, or without memory. */
 #include <sched.h>
 
 #include "tests/router/texts_help.h"
+#include "tests/support/rude.h"
 
 static uint32_t prompt[TINY_CONTEXT];
 
@@ -115,6 +116,61 @@ static void test_arguments(void)
     texts_close(e);
 }
 
+/* Write a text, and return how many of its tokens the cloud wrote. */
+static size_t cloud_tokens_of(struct texts *e)
+{
+    const struct text_wish w = wish_of(prompt, 6, 40);
+    struct text *t = ask_text(e, &w);
+    struct text_view v = text_wait(t, SIZE_MAX);
+    size_t n = v.stats.cloud;
+    CHECK(v.rc == OK && (n || v.tokens[0].t.reason == GATE_REFUSED));
+    text_drop(t);
+    return n;
+}
+
+/* A server that refuses is asked again after a while, whether the first look at it was refused or a
+ * call. */
+static void test_forgiven(enum cloud_api api)
+{
+    static const char no[] = "HTTP/1.1 401 no\r\nContent-Length: 0\r\n\r\n";
+    static const char yes[] = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+                              "{\"data\":[{\"id\":\"m\",\"owned_by\":\"vllm\"}],\"choices\":"
+                              "[{\"index\":0,\"text\":\"x\",\"token_ids\":[65]}]}";
+    struct rude *rude = rude_open(NULL);
+    const struct cloud_options from = {
+        .url = rude_url(rude), .api = api, .model = "m", .vocab = TINY_VOCAB, .background = true
+    };
+    struct routing r = { .how.policy = POLICY_ALWAYS };
+    struct texts *e;
+    for (unsigned again = 1; again < 1000000; again += 999998) {
+        const struct texts_options o = { .engine = &engine,
+                                         .routing = &r,
+                                         .slots = 1,
+                                         .queue = 1,
+                                         .context = TINY_CONTEXT,
+                                         .kv = KVCACHE_F32,
+                                         .again_ms = again };
+        rude_play(rude, RUDE_CLOSE, no);
+        r.gate = (struct gate){ 0 };
+        CHECK(cloud_open(&r.cloud, &from, NULL) == OK);
+        cloud_port(&r.port, r.cloud);
+        CHECK(texts_open(&e, &o, NULL) == OK);
+        CHECK(cloud_tokens_of(e) == 0);
+        while (!texts_count(e).refused)
+            sched_yield();
+        CHECK(strstr(texts_count(e).why.msg, "401"));
+        rude_play(rude, RUDE_CLOSE, yes);
+        if (again > 1)
+            CHECK(cloud_tokens_of(e) == 0 && texts_count(e).refused);
+        else
+            while (!cloud_tokens_of(e))
+                sched_yield();
+        texts_close(e);
+        cloud_close(r.cloud);
+    }
+    rude_close(rude);
+}
+
 /* Whichever allocation fails, a text is refused or ends with an error, or without one, and the next
  * one is written. */
 static void test_memory(void)
@@ -173,6 +229,8 @@ int main(void)
     test_score();
     test_news_and_stop();
     test_arguments();
+    test_forgiven(CLOUD_OPENAI);
+    test_forgiven(CLOUD_AUTO);
     test_memory();
     close_all();
     return 0;

@@ -312,24 +312,6 @@ static void test_both_stay(void)
     texts_close(e);
 }
 
-/* A text that waits for another's reading goes on by itself when that one is cancelled. */
-static void test_reader_leaves(void)
-{
-    struct texts *e = texts_with(NULL, 4, 4, TINY_CONTEXT);
-    struct text_wish w = wish_of(prompt, 250, 3);
-    for (int i = 0; i < 40; i++) {
-        prompt[0] = (uint32_t)i;
-        struct text *a = ask_text(e, &w), *b = ask_text(e, &w), *c = ask_text(e, &w);
-        for (int k = 0; k < i * 10; k++)
-            sched_yield();
-        text_drop(a);
-        CHECK(text_wait(b, SIZE_MAX).rc == OK && text_wait(c, SIZE_MAX).rc == OK);
-        text_drop(b);
-        text_drop(c);
-    }
-    texts_close(e);
-}
-
 /* Return the number of ids of the text's first pass. */
 static size_t first_piece(struct texts *e, const struct text_wish *w)
 {
@@ -405,7 +387,6 @@ int main(void)
     test_order();
     test_one_reads();
     test_both_stay();
-    test_reader_leaves();
     test_pieces();
     test_last_token();
     script_close(&script);

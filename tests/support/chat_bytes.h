@@ -22,6 +22,12 @@ static const char *const chat_bytes_marks[CHAT_BYTES_MARKS] = {
     "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>"
 };
 
+#define CHAT_CHATML                                                                                \
+    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] " \
+    "+ "                                                                                           \
+    "'<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' " \
+    "}}{% endif %}"
+
 /* The chat templates of DeepSeek-R1-Distill-Qwen, as their tokenizer_config.json has them. The
  * later one differs in its last words. */
 #define CHAT_DEEPSEEK_BODY                                                                   \

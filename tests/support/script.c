@@ -92,7 +92,6 @@ static int script_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
     memcpy(c->ids, ids, n * sizeof(*ids));
     tally->traffic.bytes_up += n;
     tally->traffic.asked_tokens += tokens;
-    s->asked++;
     s->live++;
     *call = c;
     return OK;
@@ -111,7 +110,6 @@ static int script_take(void *call, size_t at, uint32_t *id, struct err *err)
 {
     struct script_call *c = call;
     CHECK(at == 0 && !c->script->dead);
-    c->script->taken++;
     if (c->rc != OK)
         return err_set(err, c->rc, "unfit");
     *id = c->id;
@@ -136,7 +134,6 @@ static void script_end(void *call, enum cloud_end how)
     struct script_call *c = call;
     if (how == CLOUD_USE)
         script_use(c);
-    c->script->dropped += how == CLOUD_DROP;
     c->script->live--;
     free(c);
 }

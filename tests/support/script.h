@@ -26,8 +26,6 @@ struct script {
     struct sampler *greedy;
     uint64_t *kept; /* [nkept]: keys of prefixes whose answers are known */
     size_t nkept;
-    /* Counts. */
-    size_t asked, taken, dropped;
     size_t live; /* calls that have not ended */
     /* The thread. */
     pthread_mutex_t lock;

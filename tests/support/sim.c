@@ -107,7 +107,7 @@ static enum cloud_sight known(void *arg, const uint32_t *ids, size_t n, bool use
 static struct cloud_info info(void *arg)
 {
     const struct sim *s = arg;
-    return (struct cloud_info){ .tokens = s->truth.alone && s->arrived ? 1 : s->truth.tokens };
+    return (struct cloud_info){ .tokens = s->truth.tokens };
 }
 
 static void send(struct sim *s, uint64_t number, uint64_t after)
@@ -139,7 +139,6 @@ static struct sim_call *begin(struct sim *s, const uint32_t *ids, size_t n, size
     for (size_t i = 0; s->secret && i < n; i++)
         CHECK(ids[i] != s->secret);
     CHECK(++s->live == 1);
-    s->most = s->live > s->most ? s->live : s->most;
     struct sim_call *c = &s->calls[at];
     *c = (struct sim_call){
         .number = ++s->number, .key = port_key(n, ids, n), .n = n, .tokens = want, .sim = s
@@ -219,7 +218,7 @@ static void deliver(struct sim *s)
         while (at < SIM_CALLS && s->calls[at].number != s->packets[i].number)
             at++;
         if (at < SIM_CALLS)
-            s->calls[at].arrived = s->arrived = true;
+            s->calls[at].arrived = true;
         else
             s->nstale++;
         s->packets[i] = s->packets[--s->npackets];
@@ -277,7 +276,6 @@ static void use(struct sim_call *c)
     s->reach = s->longest;
     s->longest = 0;
     s->charged += c->tokens;
-    c->tokens = s->truth.alone ? 1 : c->tokens;
     s->committed[s->ncommitted++] = rand_u64(c->key, c->tokens);
     uint32_t id = c->id;
     uint64_t key = c->key, due = s->clock;

@@ -36,7 +36,6 @@ struct sim_truth { /* what the cloud answers; shares are in percent of all prefi
     unsigned odd;   /* of the rest: end-of-text or an invalid id */
     unsigned fault, refused, unfit, store;
     size_t tokens; /* most tokens of one reply */
-    bool alone;    /* replies turn out to hold one token each */
     size_t room;   /* size of the memo, at most SIM_MEMO; the oldest answer is dropped */
 };
 
@@ -59,7 +58,7 @@ struct sim {
     struct {
         uint64_t due, number;
     } packets[SIM_PACKETS];
-    size_t live, npackets, most, last_commit;
+    size_t live, npackets, last_commit;
     size_t longest, reach; /* longest prefix requested since the last commit; and before it */
     struct {
         uint64_t key, due; /* when the reply has got this far */
@@ -74,7 +73,6 @@ struct sim {
     size_t nasked, ncommitted, ndropped, nstale, retries;
     uint64_t begun;           /* the pass before this text */
     size_t unread;            /* requests for which late_head was checked */
-    bool arrived;             /* some reply */
     size_t charged, comes;    /* tokens of committed calls; times a look found one on its way */
     size_t idle, seen_length; /* checks of a call without any work in between */
     int seen_logits;
