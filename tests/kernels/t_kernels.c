@@ -241,7 +241,7 @@ static struct attn_part part_out(size_t nq, size_t hd16)
 }
 
 /* Unused lanes of the last group of keys hold random bytes, which must not matter. */
-static const char *check_attn(enum kvcache type, const struct kernels *ref, const struct kernels *k)
+static const char *check_attn(const struct kernels *ref, const struct kernels *k, enum kvcache type)
 {
     size_t nq = rnd_size(rnd(4) ? 12 : 112), per = rnd_size(8),
            hd16 = rnd(2) ? 64 + 64 * rnd(2) : 16 * rnd_size(9);
@@ -276,20 +276,9 @@ static const char *check_attn(enum kvcache type, const struct kernels *ref, cons
     return why;
 }
 
-static const char *check_attn_f32(const struct kernels *ref, const struct kernels *k)
-{
-    return check_attn(KVCACHE_F32, ref, k);
-}
-
-static const char *check_attn_f16(const struct kernels *ref, const struct kernels *k)
-{
-    return check_attn(KVCACHE_F16, ref, k);
-}
-
-static const char *check_attn_q8(const struct kernels *ref, const struct kernels *k)
-{
-    return check_attn(KVCACHE_Q8, ref, k);
-}
+CHECK_TYPE(attn_f32, check_attn, KVCACHE_F32)
+CHECK_TYPE(attn_f16, check_attn, KVCACHE_F16)
+CHECK_TYPE(attn_q8, check_attn, KVCACHE_Q8)
 
 static const char *check_attn_merge(const struct kernels *ref, const struct kernels *k)
 {

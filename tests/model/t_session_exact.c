@@ -88,59 +88,39 @@ static uint64_t fnv(uint64_t h, const void *p, size_t n)
     return h;
 }
 
-/* ---- one evaluation ---- */
+static struct pool *pools[THREADS + 1];
+static struct kernels tables[SETS]; /* of the exact sets that run here */
+static size_t nsets, turns[SETS];   /* runs of each set so far */
+static bool light;
 
-/* A hash per token over its logits and hidden states; 0: not recorded. */
-struct trace {
-    uint64_t token[MOST];
-};
-
-/* How to evaluate. */
-struct how {
-    size_t threads, chunk;
-};
-
-/* Record the last n tokens. */
-static void note(struct trace *t, struct session *s, size_t n)
-{
-    const struct model_config *c = model_config(session_model(s));
-    for (size_t back = n < BATCH_ROWS ? n : BATCH_ROWS; back-- > 0;) {
-        uint64_t h = fnv(0xcbf29ce484222325u, session_logits(s, back), c->vocab * sizeof(float));
-        h = fnv(h, session_hidden(s, TAP_FINAL, back), c->hidden * sizeof(float));
-        t->token[session_length(s) - 1 - back] =
-            fnv(h, session_hidden(s, TAP_POST_ATTN, back), c->hidden * sizeof(float));
-    }
-}
-
-static void run(struct trace *t, const struct model *m, struct pool *pool, enum kvcache kv,
-                size_t tokens, const struct how *how)
+/* Evaluate the prompt; a hash per token over its logits and hidden states, 0: not recorded. */
+static void run(uint64_t at_token[MOST], const struct model *m, enum kvcache kv, size_t tokens,
+                size_t threads, size_t chunk)
 {
     struct batch *b;
     struct session *s;
     uint32_t ids[MOST];
-    size_t even = model_config(m)->vocab / 2 * 2; /* as the hashes were made */
-    memset(t, 0, sizeof(*t));
+    const struct model_config *c = model_config(m);
+    memset(at_token, 0, MOST * sizeof(*at_token));
     for (size_t i = 0; i < tokens; i++)
-        ids[i] = (uint32_t)rand_below(11, i, even);
-    CHECK(batch_open(&b, m, pool, NULL) == OK);
+        ids[i] = (uint32_t)rand_below(11, i, c->vocab / 2 * 2); /* as the hashes were made */
+    CHECK(batch_open(&b, m, pools[threads], NULL) == OK);
     CHECK(session_open(&s, b, tokens + 7, kv, NULL) == OK);
     for (size_t at = 0, n; at < tokens; at += n) {
-        n = how->chunk < tokens - at ? how->chunk : tokens - at;
+        n = chunk < tokens - at ? chunk : tokens - at;
         CHECK(session_eval(s, ids + at, n, NULL, NULL) == OK);
-        note(t, s, n);
+        for (size_t back = n < BATCH_ROWS ? n : BATCH_ROWS; back-- > 0;) {
+            uint64_t h =
+                fnv(0xcbf29ce484222325u, session_logits(s, back), c->vocab * sizeof(float));
+            h = fnv(h, session_hidden(s, TAP_FINAL, back), c->hidden * sizeof(float));
+            at_token[at + n - 1 - back] =
+                fnv(h, session_hidden(s, TAP_POST_ATTN, back), c->hidden * sizeof(float));
+        }
     }
     CHECK(session_length(s) == tokens);
     session_close(s);
     batch_close(b);
 }
-
-/* ---- all sets, types and shapes ---- */
-
-static struct pool *pools[THREADS + 1];
-static const struct kernels *sets[SETS]; /* the exact sets that run here */
-static struct kernels tables[SETS];
-static size_t nsets, turns[SETS]; /* runs of each set so far */
-static bool light;
 
 static void find_sets(void)
 {
@@ -148,55 +128,39 @@ static void find_sets(void)
         if (kernels_runs(kernels_sets[i], cpu_detect()) &&
             !(kernels_sets[i]->needs & CPU_INEXACT)) {
             CHECK(nsets < SETS);
-            CHECK(kernels_pick(&tables[nsets], kernels_sets[i]->isa, cpu_detect(), NULL) == OK);
-            sets[nsets++] = kernels_sets[i];
+            CHECK(kernels_pick(&tables[nsets++], kernels_sets[i]->isa, cpu_detect(), NULL) == OK);
         }
 }
 
-/* Runs 0, 1, 2, ... of a set go through all pairs of threads and chunks. */
-static struct how how_of(size_t turn)
-{
-    return (struct how){ 1 + turn % THREADS, chunks[(turn / THREADS + turn) % CHUNKS] };
-}
-
-/* Whatever a run recorded must equal the whole trace. */
-static void compare(const struct trace *whole, const struct trace *part, const char *isa,
-                    const struct how *how)
-{
-    size_t noted = 0;
-    for (size_t i = 0; i < MOST; i++) {
-        noted += part->token[i] != 0;
-        if (part->token[i] && part->token[i] != whole->token[i]) {
-            printf("token %zu on %s, %zu threads, chunks of %zu: other bits\n", i, isa,
-                   how->threads, how->chunk);
-            exit(1);
-        }
-    }
-    CHECK(noted);
-}
-
-/* Check one set and model: the first set makes the whole trace, the others are compared with it. */
-static void check_set(struct trace *whole, bool first, const struct weights *w,
+/* Check one set and model: the first set makes the whole trace, with which what any run records is
+ * compared. Runs 0, 1, 2, ... of a set go through all pairs of threads and chunks. */
+static void check_set(uint64_t whole[MOST], bool first, const struct weights *w,
                       const struct shape *sh, enum kvcache kv, size_t set)
 {
-    static struct trace part;
-    const struct how plain = { 1, 1 };
+    static uint64_t part[MOST];
     struct model *m;
     CHECK(model_open(&m, w, &tables[set], pools[2], NULL, NULL, NULL) == OK);
     if (first)
-        run(whole, m, NULL, kv, sh->tokens, &plain);
+        run(whole, m, kv, sh->tokens, 1, 1);
     size_t runs = light ? !first : set ? 2 : 1; /* scalar is slow */
     for (size_t i = 0; i < runs; i++) {
-        struct how how = how_of(turns[set]++);
-        run(&part, m, pools[how.threads], kv, sh->tokens, &how);
-        compare(whole, &part, sets[set]->isa, &how);
+        size_t turn = turns[set]++, threads = 1 + turn % THREADS, noted = 0;
+        size_t chunk = chunks[(turn / THREADS + turn) % CHUNKS];
+        run(part, m, kv, sh->tokens, threads, chunk);
+        for (size_t k = 0; k < MOST; k++) {
+            noted += part[k] != 0;
+            CHECK_MSG(!part[k] || part[k] == whole[k],
+                      "token %zu on %s, %zu threads, chunks of %zu: other bits", k, tables[set].isa,
+                      threads, chunk);
+        }
+        CHECK(noted);
     }
     model_close(m);
 }
 
 static uint64_t check_model(const char *path, uint64_t h, size_t shape, size_t type, size_t kv)
 {
-    static struct trace whole;
+    static uint64_t whole[MOST];
     struct weights *w;
     const struct shape *sh = &shapes[shape];
     CHECK(weights_open(&w, path, NULL) == OK);
@@ -204,9 +168,9 @@ static uint64_t check_model(const char *path, uint64_t h, size_t shape, size_t t
     models++;
     for (size_t i = nsets; i-- > 0;) /* the fastest set comes first and makes the whole trace */
         if (!light || i + 1 == nsets || i == models % nsets)
-            check_set(&whole, i + 1 == nsets, w, sh, kvs[kv], i);
+            check_set(whole, i + 1 == nsets, w, sh, kvs[kv], i);
     weights_close(w);
-    h = fnv(h, whole.token, sh->tokens * sizeof(whole.token[0]));
+    h = fnv(h, whole, sh->tokens * sizeof(whole[0]));
     printf("  %s, kv %s, shape %zu: %016llx\n", types[type] < 0 ? "mixed" : wtype_name(types[type]),
            kv_names[kv], shape, (unsigned long long)h);
     return h;

@@ -33,21 +33,18 @@ static const struct row {
     const char *says;
     const char *args[4]; /* arguments for s_server */
 } rows[] = {
-/* Both sides have the good certificate. */
-#define ROW(title, becomes, line, ...)                                                            \
-    {                                                                                             \
-        .name = (title), .certificate = GOOD, .ca = GOOD, .host = "127.0.0.1", .code = (becomes), \
-        .says = (line), .args = {                                                                 \
-            __VA_ARGS__                                                                           \
-        }                                                                                         \
+#define CASE(title, server, client, at, becomes, line, ...)                                        \
+    {                                                                                              \
+        .name = (title), .certificate = (server), .ca = (client), .host = (at), .code = (becomes), \
+        .says = (line), .args = {                                                                  \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
     }
-#define CERTIFICATE(title, server, client, at, ...)                                              \
-    {                                                                                            \
-        .name = (title), .certificate = (server), .ca = (client), .host = (at), .code = ERR_NET, \
-        .says = "certificate", .args = {                                                         \
-            __VA_ARGS__                                                                          \
-        }                                                                                        \
-    }
+/* Both sides have the good certificate; or the server's is refused. */
+#define ROW(title, becomes, line, ...) \
+    CASE(title, GOOD, GOOD, "127.0.0.1", becomes, line, __VA_ARGS__)
+#define CERTIFICATE(title, server, client, at, ...) \
+    CASE(title, server, client, at, ERR_NET, "certificate", __VA_ARGS__)
     ROW("right", OK, "", NULL),
     ROW("TLS 1.2", OK, "", "-tls1_2"),
     ROW("another ALPN", ERR_NET, "protocol", "-alpn", "other"),

@@ -382,10 +382,8 @@ int main(void)
     test_options();
     test_torture();
     bool tls = certificate_make();
-    if (tls)
-        test_tls();
-    if (tls)
-        return 0;
-    puts("SKIP: TLS: no openssl command to make a certificate with");
-    return 77;
+    if (!tls)
+        SKIP("TLS: no openssl command to make a certificate with");
+    test_tls();
+    return 0;
 }

@@ -7,14 +7,15 @@
 
 static const uint32_t ids[] = { 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22 };
 
-/* Open answers with this file for a vocabulary of 1000. */
-static struct answers *open_answers(const char *file, bool offline)
+/* Open answers with this file for a vocabulary of 1000, of this model unless that is NULL. */
+static struct answers *open_answers(const char *file, bool offline, const char *model)
 {
     struct answers *c;
     const struct answers_options o = {
         .file = file, .offline = offline, .tokenizer = 5, .vocab = 1000
     };
     CHECK_MSG(answers_open(&c, &o, &err) == OK, "%s", err.msg);
+    CHECK(!model || answers_server(c, model, &err) == OK);
     return c;
 }
 
@@ -31,7 +32,7 @@ static enum cloud_sight look(struct answers *c, size_t n, uint32_t *id)
 static void test_kept(void)
 {
     uint32_t id = 0;
-    struct answers *c = open_answers(path, false);
+    struct answers *c = open_answers(path, false, NULL);
     CHECK(get(c, 3, &id) == CLOUD_UNKNOWN && !answers_model(c));
     answers_put(c, ids, 3, true, 4); /* no model is named yet */
     CHECK(answers_server(c, "big", &err) == OK && answers_server(c, "big", &err) == OK);
@@ -53,16 +54,14 @@ static void test_kept(void)
     answers_close(c);
 
     /* A later process has what was committed and what was used. */
-    c = open_answers(path, false);
-    CHECK(answers_server(c, "big", &err) == OK);
+    c = open_answers(path, false, "big");
     CHECK(look(c, 3, &id) == CLOUD_STORE && id == 30);
     CHECK(get(c, 3, &id) == CLOUD_STORE && id == 30); /* a look did not move it */
     CHECK(look(c, 3, &id) == CLOUD_MEMO && get(c, 3, &id) == CLOUD_MEMO && id == 30);
     CHECK(get(c, 4, &id) == CLOUD_STORE && id == 40 && get(c, 5, &id) == CLOUD_UNKNOWN);
     CHECK(get(c, 7, &id) == CLOUD_UNKNOWN); /* beyond the vocabulary */
     answers_close(c);
-    c = open_answers(path, false);
-    CHECK(answers_server(c, "small", &err) == OK);
+    c = open_answers(path, false, "small");
     CHECK(get(c, 3, &id) == CLOUD_UNKNOWN); /* of another model */
     answers_put(c, ids, 3, true, 33);
     answers_close(c);
@@ -74,16 +73,16 @@ static void test_offline(void)
     uint32_t id = 0;
     size_t size = size_of(path);
     CHECK(chmod(path, 0444) == 0);
-    struct answers *c = open_answers(path, true);
+    struct answers *c = open_answers(path, true, NULL);
     CHECK(answers_server(c, NULL, &err) == OK && strcmp(answers_model(c), "big") == 0);
     CHECK(get(c, 3, &id) == CLOUD_STORE && id == 30 && get(c, 8, &id) == CLOUD_UNKNOWN);
     answers_put(c, ids, 8, true, 80);
     CHECK(get(c, 8, &id) == CLOUD_MEMO && id == 80 && size_of(path) == size);
     answers_close(c);
-    c = open_answers(path, true);
-    CHECK(answers_server(c, "small", &err) == OK && get(c, 3, &id) == CLOUD_STORE && id == 33);
+    c = open_answers(path, true, "small");
+    CHECK(get(c, 3, &id) == CLOUD_STORE && id == 33);
     answers_close(c);
-    c = open_answers(path, true);
+    c = open_answers(path, true, NULL);
     CHECK(answers_server(c, "other", &err) == ERR_FORMAT && strstr(err.msg, path));
     CHECK(strstr(err.msg, "expected {\"mizzle_answers\":3,\"model\":\"other\",") &&
           strstr(err.msg, "found {\"mizzle_answers\":3,\"model\":\"big\",\"tokenizer\":\"") &&
@@ -101,8 +100,7 @@ static void test_offline(void)
 /* Keep the answer of a model to one prefix. */
 static void put_of(const char *model, uint32_t id)
 {
-    struct answers *c = open_answers(path, false);
-    CHECK(answers_server(c, model, &err) == OK);
+    struct answers *c = open_answers(path, false, model);
     answers_put(c, ids, 3, true, id);
     answers_close(c);
 }
@@ -111,7 +109,7 @@ static void put_of(const char *model, uint32_t id)
 static void finds(const char *name, const char *model, uint32_t want, bool note)
 {
     uint32_t id = 0;
-    struct answers *c = open_answers(path, true);
+    struct answers *c = open_answers(path, true, NULL);
     CHECK(answers_server(c, name, &err) == OK);
     CHECK_MSG(strcmp(answers_model(c), model) == 0, "%s", answers_model(c));
     CHECK(get(c, 3, &id) == CLOUD_STORE && id == want);
@@ -139,13 +137,12 @@ static void test_names(void)
     finds("big", "big@2/q8", 33, false);
     put_of("big@1/f16", 35); /* it has one in FILE.old, so this is the same answer */
     finds("big", "big@2/q8", 33, false);
-    struct answers *c = open_answers(path, true);
+    struct answers *c = open_answers(path, true, NULL);
     CHECK(answers_server(c, "bi", &err) == ERR_FORMAT);
     CHECK(answers_server(c, "bigger", &err) == OK); /* it may be asked once more */
     answers_close(c);
     CHECK(unlink(path) == 0);
-    c = open_answers(path, false);
-    CHECK(answers_server(c, "other", &err) == OK); /* FILE is empty */
+    c = open_answers(path, false, "other"); /* FILE is empty */
     answers_close(c);
     finds(NULL, "big", 30, true);
     clean();
@@ -156,8 +153,7 @@ static void test_anew(void)
 {
     enum { ALL = 150000, MOST = 65536 };
     uint32_t id, known = 0;
-    struct answers *c = open_answers(NULL, false);
-    CHECK(answers_server(c, "big", &err) == OK);
+    struct answers *c = open_answers(NULL, false, "big");
     for (uint32_t i = 0; i < ALL; i++) {
         answers_put(c, &i, 1, i % 2, i * 7);
         CHECK(answers_get(c, &i, 1, false, &id) == CLOUD_MEMO && id == i * 7);
@@ -181,8 +177,7 @@ static void test_anew(void)
 static void test_prefixes(void)
 {
     uint32_t zeros[130] = { 0 }, id;
-    struct answers *c = open_answers(NULL, false);
-    CHECK(answers_server(c, "big", &err) == OK);
+    struct answers *c = open_answers(NULL, false, "big");
     for (uint32_t n = 0; n < 130; n++) {
         CHECK(answers_get(c, zeros, n, true, &id) == CLOUD_UNKNOWN);
         answers_put(c, zeros, n, true, n);
@@ -214,8 +209,7 @@ static void test_threads(void)
     static char bytes[400000];
     pthread_t t[3];
     uint32_t id, last = 1499;
-    struct answers *c = open_answers(path, false);
-    CHECK(answers_server(c, "big", &err) == OK);
+    struct answers *c = open_answers(path, false, "big");
     for (size_t i = 0; i < 3; i++)
         CHECK(pthread_create(&t[i], NULL, thread_main, c) == 0);
     for (size_t i = 0; i < 3; i++)
@@ -228,8 +222,7 @@ static void test_threads(void)
     while (fgets(bytes, sizeof(bytes), f))
         lines++;
     CHECK(fclose(f) == 0 && lines == 1500);
-    c = open_answers(path, false);
-    CHECK(answers_server(c, "big", &err) == OK);
+    c = open_answers(path, false, "big");
     CHECK(answers_get(c, &last, 1, true, &id) == CLOUD_STORE && id == 499);
     answers_close(c);
     clean();
