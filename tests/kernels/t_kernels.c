@@ -432,18 +432,6 @@ static int check_set(const struct kernels *set, const struct options *o, int *ra
     return failed;
 }
 
-/* Nothing matched: say what there is. */
-static void say_names(void)
-{
-    printf("nothing matched; sets:");
-    for (size_t i = 0; i < kernels_nsets; i++)
-        printf(" %s", kernels_sets[i]->isa);
-    printf("; operations:");
-    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
-        printf(" %s", ops[i].name);
-    printf("\n");
-}
-
 int main(int argc, char **argv)
 {
     struct options o = parse(argc, argv);
@@ -469,7 +457,5 @@ int main(int argc, char **argv)
     }
     printf("kernels: %d checked, %d failed, seed %llu, %llu round%s each\n", ran, failed,
            (unsigned long long)o.seed, (unsigned long long)o.rounds, o.rounds == 1 ? "" : "s");
-    if (!ran)
-        say_names();
     return failed || !ran;
 }

@@ -96,10 +96,16 @@ static inline struct router *featured_open(const struct engine *e, size_t dim, s
     return r;
 }
 
-/* Write a router of several layers with random weights that reads the hidden state, the embedding
- * of a token and `logits` logits, all normalised, in R2R's names; blocks of 8, 12 and 12 numbers.
- * Without the tensor whose name ends in `without`, if it is not NULL. */
-static inline void deep_write(const char *path, size_t hidden, size_t logits, const char *high,
+/* What a class of R2R's reads, and how much of each. */
+enum { DEEP_HIDDEN = 32, DEEP_LOGITS = 7 };
+struct deep_class {
+    bool hidden, logits, token;
+};
+
+/* Write a router of several layers with random weights that reads the hidden state, logits and the
+ * embedding of a token, or some of that, all normalised, in R2R's names; blocks of 8, 12 and 12
+ * numbers. Without the tensor whose name ends in `without`, if it is not NULL. */
+static inline void deep_write(const char *path, struct deep_class of, const char *high,
                               const char *without)
 {
     static const size_t sizes[] = { 8, 12, 12 };
@@ -116,10 +122,16 @@ static inline void deep_write(const char *path, size_t hidden, size_t logits, co
 #define DEEP_PAIR(rows_, cols_, ...)                               \
     (DEEP(rows_, cols_, __VA_ARGS__), DEEP(rows_, 0, __VA_ARGS__), \
      (void)strcat(list[n - 2].name, ".weight"), (void)strcat(list[n - 1].name, ".bias"))
-    DEEP_PAIR(hidden, 0, "layer_norm_hidden_states");
-    DEEP_PAIR(hidden, 0, "layer_norm_token");
-    DEEP_PAIR(hidden, logits, "logits_projection");
-    DEEP_PAIR(sizes[0], 3 * hidden, "combined_projection");
+    size_t reads = (size_t)of.hidden + of.logits + of.token;
+    const char *alone = reads == 1 && of.hidden ? "hidden_states_projection" : NULL;
+    if (of.hidden)
+        DEEP_PAIR(DEEP_HIDDEN, 0, alone ? "layer_norm" : "layer_norm_hidden_states");
+    if (of.token)
+        DEEP_PAIR(DEEP_HIDDEN, 0, "layer_norm_token");
+    if (of.logits)
+        DEEP_PAIR(reads > 1 ? DEEP_HIDDEN : sizes[0], DEEP_LOGITS, "logits_projection");
+    if (of.hidden)
+        DEEP_PAIR(sizes[0], reads * DEEP_HIDDEN, "%s", alone ? alone : "combined_projection");
     DEEP_PAIR(sizes[0], sizes[0], "backbone.input_projection");
     for (size_t i = 0; i < 2; i++) {
         DEEP_PAIR(sizes[i], 0, "backbone.blocks.%zu.layer_norm", i);
@@ -154,7 +166,7 @@ static inline struct router *deep_random(const struct engine *e)
 {
     struct router *r;
     const char *path = in_scratch("deep");
-    deep_write(path, model_config(e->model)->hidden, 7, "critical", NULL);
+    deep_write(path, (struct deep_class){ 1, 1, 1 }, "critical", NULL);
     CHECK(router_open(&r, path, &e->kernels, NULL) == OK);
     return r;
 }

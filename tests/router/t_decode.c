@@ -413,23 +413,12 @@ static void test_step_ends(void)
     CHECK(!strcmp(finish_name(FINISH_EOS), "eos"));
 }
 
-static void test_no_memory(void)
+static int write_once(const void *router)
 {
-    struct decode_options o = { POLICY_MLP, .max_tokens = 4, .ahead = true,
-                                .drafts = DRAFT_LOOKUP };
-    struct router *router = network_open(&engine);
+    const struct decode_options o = { POLICY_MLP, .max_tokens = 4, .ahead = true,
+                                      .drafts = DRAFT_LOOKUP, .draft_max = 4 };
     struct err err;
-    int rc = ERR_NOMEM;
-    o.draft_max = 4;
-    for (long n = 1; rc == ERR_NOMEM; n++) {
-        CHECK(n < 200);
-        torture_begin(n);
-        rc = run_prompt(&o, router, NULL, prompt, PROMPT, &err);
-        torture_end();
-        CHECK(torture_live() == 0);
-    }
-    CHECK(rc == OK);
-    router_close(router);
+    return run_prompt(&o, router, NULL, prompt, PROMPT, &err);
 }
 
 int main(void)
@@ -453,7 +442,7 @@ int main(void)
     test_cloud_tokens();
     test_ends();
     test_step_ends();
-    test_no_memory();
+    torture_each(write_once, router);
     router_close(table);
     router_close(combined);
     router_close(router);

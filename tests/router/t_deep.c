@@ -9,7 +9,7 @@
 #include "router/learn/form_save.h"
 #include "weights/quant.h"
 
-enum { HIDDEN = 32, LOGITS = 7, ALL = 2 * HIDDEN + LOGITS };
+enum { HIDDEN = DEEP_HIDDEN, LOGITS = DEEP_LOGITS, ALL = 2 * HIDDEN + LOGITS };
 
 static const char *path;
 static struct kernels kernels;
@@ -59,32 +59,26 @@ static void norm(double *y, const double *x, size_t n, const char *name)
         y[i] = (x[i] - mean) / sqrt(var + 1e-5) * (double)weight[i] + (double)bias[i];
 }
 
-/* A class of R2R's: what it reads, of hidden state, logits and token. */
-struct class
-{
-    bool hidden, logits, token;
-};
+static const struct deep_class everything = { 1, 1, 1 };
 
-static const struct class everything = { true, true, true };
-
-static double formula(const float *in, const struct class *reads)
+static double formula(const float *in, struct deep_class reads)
 {
     double x[256], y[256], z[256], all[256], sum = 0;
     size_t n = 0;
-    bool alone = !reads->logits && !reads->token, only = !reads->hidden;
-    if (reads->hidden) {
+    bool alone = !reads.logits && !reads.token, only = !reads.hidden;
+    if (reads.hidden) {
         for (size_t i = 0; i < HIDDEN; i++)
             x[i] = (double)*in++;
         norm(all, x, HIDDEN, alone ? "layer_norm" : "layer_norm_hidden_states");
         n = HIDDEN;
     }
-    if (reads->token) {
+    if (reads.token) {
         for (size_t i = 0; i < HIDDEN; i++)
-            y[i] = (double)in[(reads->logits ? LOGITS : 0) + i];
+            y[i] = (double)in[(reads.logits ? LOGITS : 0) + i];
         norm(all + n, y, HIDDEN, "layer_norm_token");
         n += HIDDEN;
     }
-    if (reads->logits) {
+    if (reads.logits) {
         for (size_t i = 0; i < LOGITS; i++)
             sum += x[i] = exp((double)in[i]);
         for (size_t i = 0; i < LOGITS; i++)
@@ -118,56 +112,15 @@ static double formula(const float *in, const struct class *reads)
     return 1 / (1 + exp(-x[0]));
 }
 
-/* Write a class, softmax and all, whose numbers are those of the whole one's tensors. */
-static void class_write(const char *to, const struct class *reads)
-{
-    static const struct {
-        struct class of;
-        const char *name, *from;
-        size_t rows, cols;
-    } rows[] = {
-        { { 1, 0, 0 }, "layer_norm.", "layer_norm_hidden_states.", HIDDEN, 0 },
-        { { 1, 0, 0 }, "hidden_states_projection.", "combined_projection.", 8, HIDDEN },
-        { { 0, 1, 0 }, "logits_projection.", "logits_projection.", 8, LOGITS },
-        { { 1, 1, 0 }, "layer_norm_hidden_states.", "layer_norm_hidden_states.", HIDDEN, 0 },
-        { { 1, 1, 0 }, "logits_projection.", "logits_projection.", HIDDEN, LOGITS },
-        { { 1, 1, 0 }, "combined_projection.", "combined_projection.", 8, 2 * HIDDEN },
-        { { 1, 0, 1 }, "layer_norm_hidden_states.", "layer_norm_hidden_states.", HIDDEN, 0 },
-        { { 1, 0, 1 }, "layer_norm_token.", "layer_norm_token.", HIDDEN, 0 },
-        { { 1, 0, 1 }, "combined_projection.", "combined_projection.", 8, 2 * HIDDEN },
-    };
-    struct tensor list[64];
-    char names[64][64];
-    size_t n = 0;
-    for (size_t i = 0; i < weights_ntensors(w); i++)
-        if (!strncmp(weights_tensor(w, i)->name, "backbone.", 9))
-            list[n++] = *weights_tensor(w, i);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-        for (size_t bias = 0; bias < 2 && !memcmp(&rows[i].of, reads, sizeof(*reads)); bias++) {
-            const char *last = bias ? "bias" : "weight";
-            size_t cols = bias ? 0 : rows[i].cols;
-            snprintf(names[n], sizeof(names[n]), "%s%s", rows[i].from, last);
-            const float *data = tensor(names[n], NULL);
-            snprintf(names[n], sizeof(names[n]), "%s%s", rows[i].name, last);
-            list[n] =
-                (struct tensor){ names[n],     W_F32,
-                                 cols ? 2 : 1, { rows[i].rows, cols },
-                                 data,         rows[i].rows * (cols ? cols : 1) * sizeof(*data) };
-            n++;
-        }
-    const char *const meta[] = { "softmax", "1", "high", "critical", NULL };
-    CHECK(safetensors_write(to, list, n, meta, NULL) == OK);
-}
-
 /* Scores are 1 - value of the formula, whatever threads and sets; a saved copy gives the same. */
-static void check_scores(const char *file, const struct class *reads)
+static void check_scores(const char *file, struct deep_class reads)
 {
-    size_t hidden = reads->hidden ? HIDDEN : 0, logits = reads->logits ? LOGITS : 0;
+    size_t hidden = reads.hidden ? HIDDEN : 0, logits = reads.logits ? LOGITS : 0;
     struct router *r, *again;
     struct router_form form;
     struct pool *pool;
     CHECK(weights_open(&w, file, NULL) == OK && router_open(&r, file, &kernels, NULL) == OK);
-    CHECK(router_dim(r) == hidden + logits + (reads->token ? HIDDEN : 0));
+    CHECK(router_dim(r) == hidden + logits + (reads.token ? HIDDEN : 0));
     CHECK(router_logits(r) == logits && router_kind(r) == ROUTER_NETWORK);
     CHECK(router_net(r).deep && router_net(r).width == 12);
     CHECK(router_form_read(&form, file, NULL) == OK && form.softmax);
@@ -205,14 +158,12 @@ static void check_scores(const char *file, const struct class *reads)
 /* The whole one, and the classes that read a part of what it reads. */
 static void test_formula(void)
 {
-    static const struct class classes[] = { { 1, 0, 0 }, { 0, 1, 0 }, { 1, 1, 0 }, { 1, 0, 1 } };
-    deep_write(path, HIDDEN, LOGITS, "critical", NULL);
-    check_scores(path, &everything);
+    static const struct deep_class classes[] = {
+        { 1, 1, 1 }, { 1, 0, 0 }, { 0, 1, 0 }, { 1, 1, 0 }, { 1, 0, 1 }
+    };
     for (size_t c = 0; c < sizeof(classes) / sizeof(*classes); c++) {
-        CHECK(weights_open(&w, path, NULL) == OK);
-        class_write(in_scratch("class"), &classes[c]);
-        weights_close(w);
-        check_scores(in_scratch("class"), &classes[c]);
+        deep_write(path, classes[c], "critical", NULL);
+        check_scores(path, classes[c]);
     }
 }
 
@@ -260,7 +211,7 @@ static void test_narrow(void)
 {
     static const int types[] = { W_BF16, W_Q8_0 };
     struct router *r, *sets[16];
-    deep_write(path, HIDDEN, LOGITS, "critical", NULL);
+    deep_write(path, everything, "critical", NULL);
     CHECK(router_open(&r, path, &kernels, NULL) == OK);
     float in[ALL], *scratch = malloc(router_scratch(r) * sizeof(*scratch));
     for (size_t t = 0; t < 2; t++) {
@@ -367,7 +318,7 @@ static void without_write(const char *begin, const char *key, const char *value)
     const char *const meta[] = { "high", "critical", key, value, NULL };
     struct tensor list[64];
     size_t n = 0;
-    deep_write(in_scratch("whole"), HIDDEN, LOGITS, "critical", NULL);
+    deep_write(in_scratch("whole"), everything, "critical", NULL);
     CHECK(weights_open(&w, in_scratch("whole"), NULL) == OK);
     for (size_t i = 0; i < weights_ntensors(w); i++)
         if (!begin || strncmp(weights_tensor(w, i)->name, begin, strlen(begin)) != 0)
@@ -389,7 +340,7 @@ static void test_softmax(void)
 
 static void test_refused(void)
 {
-    deep_write(path, HIDDEN, LOGITS, NULL, NULL);
+    deep_write(path, everything, NULL, NULL);
     refused("metadata high: expected critical, found none");
     static const char *const needed[] = {
         "logits_projection.bias",  "combined_projection.weight",    "input_projection.bias",
@@ -399,10 +350,10 @@ static void test_refused(void)
         "layer_norm_token.weight", "layer_norm_hidden_states.bias",
     };
     for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++) {
-        deep_write(path, HIDDEN, LOGITS, "critical", needed[i]);
+        deep_write(path, everything, "critical", needed[i]);
         refused(i == 1 ? "combined_projection" : needed[i]);
     }
-    deep_write(path, HIDDEN, LOGITS, "critical", NULL);
+    deep_write(path, everything, "critical", NULL);
     open_without_memory(path, &kernels);
     test_narrow_refused();
     without_write(NULL, "tap", "2");

@@ -379,24 +379,18 @@ static void test_answers(void)
     CHECK(write_text(m, "another text", &s, NULL) == MIZZLE_NET && mizzle_close(m) == MIZZLE_OK);
 }
 
-/* Let the n-th allocation fail, for every n: the call returns MIZZLE_NOMEM and nothing leaks. */
-static void test_no_memory(void)
+/* For torture_each: a call that lacks memory returns MIZZLE_NOMEM, and nothing leaks. */
+static int open_and_write(const void *arg)
 {
-    int rc = MIZZLE_NOMEM;
-    for (long n = 1; rc == MIZZLE_NOMEM; n++) {
-        struct mizzle *m;
-        struct mizzle_error e = { .size = sizeof(e) };
-        struct seen s = { 0 };
-        CHECK(n < 2000);
-        torture_begin(n);
-        rc = mizzle_open(&m, &base, &e);
-        CHECK((rc == MIZZLE_OK) == (m != NULL) && e.code == rc);
-        if (rc == MIZZLE_OK)
-            rc = write_text(m, "some text", &s, NULL);
-        torture_end();
-        CHECK(mizzle_close(m) == MIZZLE_OK && torture_live() == 0);
-    }
-    CHECK(rc == MIZZLE_OK);
+    struct mizzle *m;
+    struct mizzle_error e = { .size = sizeof(e) };
+    struct seen s = { 0 };
+    int rc = mizzle_open(&m, arg, &e);
+    CHECK((rc == MIZZLE_OK) == (m != NULL) && e.code == rc);
+    if (rc == MIZZLE_OK)
+        rc = write_text(m, "some text", &s, NULL);
+    CHECK(mizzle_close(m) == MIZZLE_OK && (rc == MIZZLE_OK || rc == MIZZLE_NOMEM));
+    return rc == MIZZLE_OK ? OK : ERR_NOMEM;
 }
 
 /* Handles that are opened and closed leave no file descriptors. */
@@ -416,7 +410,7 @@ int main(void)
 {
     base_make();
     const struct stand_in_options so = { .model = model, .threads = 1 };
-    test_no_memory(); /* before there are other threads */
+    torture_each(open_and_write, &base); /* before there are other threads */
     CHECK(stand_in_open(&cloud, &so, NULL) == OK);
     test_seed();
     test_busy_and_stop();
