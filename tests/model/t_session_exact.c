@@ -15,17 +15,8 @@
 #include "tests/support/gguf_model.h"
 #include "weights/weights.h"
 
-enum {
-    TYPES = 6,
-    QWEN3 = 8,
-    SHAPES = 11,
-    KVS = 3,
-    MIXED = 5,
-    MOST = 270,
-    THREADS = 8,
-    CHUNKS = 16,
-    SETS = 16
-};
+enum { TYPES = 6, QWEN3 = 8, SHAPES = 11, KVS = 3 };
+enum { MOST = 270, THREADS = 8, CHUNKS = 16, SETS = 16 };
 
 static const enum kvcache kvs[KVS] = { KVCACHE_F32, KVCACHE_F16, KVCACHE_Q8 };
 static const char *const kv_names[KVS] = { "f32", "f16", "q8" };
