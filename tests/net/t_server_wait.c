@@ -1,10 +1,8 @@
 /* Time in the HTTP server: waits that end when the client leaves, deadlines that a byte now and
  * then does not move, a thousand slow clients beside a fast one, and closing, while the wall clock
  * jumps. Bounds on time are generous: a test fails when something does not happen at all. */
-#ifdef __linux__
-#define _GNU_SOURCE
-#include <sys/syscall.h>
-#endif
+#include "tests/support/wall_clock.h"
+
 #include <sys/resource.h>
 
 #include "net/server/server_internal.h"
@@ -19,19 +17,6 @@ enum { PATIENT_MS = 20000 };
 static struct server *server;
 static struct server_request *_Atomic waiting;
 static _Atomic int waits, gone, called, ended;
-
-#ifdef __linux__
-/* Replaces the C library's function: the wall clock is up to a day off, back and forth, and no wait
- * may notice. */
-int clock_gettime(clockid_t clock, struct timespec *t)
-{
-    static _Atomic size_t jumps;
-    int rc = (int)syscall(SYS_clock_gettime, clock, t);
-    if (rc == 0 && clock == CLOCK_REALTIME)
-        t->tv_sec += (time_t)(jumps++ * 40503 % 172800) - 86400;
-    return rc;
-}
-#endif
 
 static void count(void *arg)
 {
