@@ -1,6 +1,6 @@
-/* t_gguf.c - GGUF files: written, read back, and damaged in every way that can be enumerated.
- * t_malformed_gguf.c has counts and lengths that lie; fuzz/fuzz_gguf.c and fuzz_model_gguf.c damage
- * real files of each type in any way. */
+/* t_gguf.c - GGUF files: written, read back, and damaged in every way that can be enumerated, as
+ * are the heads of real files of each type. t_malformed_gguf.c has counts and lengths that lie, and
+ * fuzz/fuzz_gguf.c damages files in any other way. */
 #include <sys/stat.h>
 
 #include "model/model.h"
@@ -70,27 +70,27 @@ static void check_sample(void)
     weights_close(w);
 }
 
-/* Read p[n] as weights_open does, every byte and string of it, in memory of exactly n bytes, so
- * that a sanitizer sees any byte read beyond it. What opens is a model or refused as one. */
-static bool opens(const unsigned char *p, size_t n, bool header_only)
+static size_t fine, models; /* of all bytes that were tried */
+
+/* Read p[n] as weights_open does; if it opens, it is a model or refused as one. all: every byte and
+ * string of it is read. */
+static bool reads(const unsigned char *p, size_t n, bool header_only, bool all)
 {
     struct weights *w = table_new("file", "gguf");
-    unsigned char *copy = malloc(n ? n : 1);
-    struct mapping m = { .p = copy, .n = n };
+    struct mapping m = { .p = p, .n = n };
     struct model *model = NULL;
     unsigned sum = 0;
-    CHECK(w && copy);
-    memcpy(copy, p, n);
+    CHECK(w);
     int code = gguf_read_alone(w, &m, header_only, &err);
     if (code == OK)
         code = table_index(w, &err);
     CHECK(code == OK || (code == ERR_FORMAT && err.msg[0] && !strchr(err.msg, '\n')));
-    for (size_t i = 0; code == OK && i < weights_ntensors(w); i++) {
+    for (size_t i = 0; all && code == OK && i < weights_ntensors(w); i++) {
         const struct tensor *t = weights_tensor(w, i);
         for (size_t k = 0; t->data && k < t->bytes; k++)
             sum += ((const unsigned char *)t->data)[k];
     }
-    for (size_t i = 0; code == OK && i < weights_nkv(w); i++) {
+    for (size_t i = 0; all && code == OK && i < weights_nkv(w); i++) {
         const struct kv *kv = weights_kv(w, i);
         for (size_t k = 0; kv->strs && k < kv->count; k++)
             sum += kv->strs[k].n ? kv->strs[k].p[kv->strs[k].n - 1] != 0 : 0;
@@ -100,10 +100,22 @@ static bool opens(const unsigned char *p, size_t n, bool header_only)
         int rc = model_outline(&model, w, &err);
         CHECK(rc == OK ? model != NULL : !model && rc == ERR_FORMAT && !strchr(err.msg, '\n'));
     }
+    fine += code == OK;
+    models += model != NULL;
     model_close(model);
     weights_close(w);
-    free(copy);
     return code == OK;
+}
+
+/* Read it in memory of exactly n bytes, so that a sanitizer sees any byte read beyond it. */
+static bool opens(const unsigned char *p, size_t n, bool header_only)
+{
+    unsigned char *copy = malloc(n ? n : 1);
+    CHECK(copy);
+    memcpy(copy, p, n);
+    bool opened = reads(copy, n, header_only, true);
+    free(copy);
+    return opened;
 }
 
 /* Bytes of padding after the 34 bytes of the sample's last tensor. */
@@ -211,6 +223,41 @@ static int write_once(const void *arg)
     return code == ERR_IO ? ERR_NOMEM : code; /* what the C library says of its own memory */
 }
 
+static const char *const names[] = {
+    "weights/kquants/src-f32.gguf", "weights/kquants/f16.gguf",    "weights/kquants/bf16.gguf",
+    "weights/kquants/q8_0.gguf",    "weights/kquants/q4_0.gguf",   "weights/kquants/q4_1.gguf",
+    "weights/kquants/q5_0.gguf",    "weights/kquants/q5_1.gguf",   "weights/kquants/q2_k.gguf",
+    "weights/kquants/q3_k_m.gguf",  "weights/kquants/q4_k_m.gguf", "weights/kquants/q5_k_m.gguf",
+    "weights/kquants/q6_k.gguf",    "weights/kquants/iq4_nl.gguf", "weights/kquants/iq4_xs.gguf",
+    "weights/qwen3/random.gguf",
+};
+
+/* The heads of real files of each type, cut at every byte and changed in every bit; false without
+ * the files. */
+static bool test_heads(void)
+{
+    enum { HEAD = 2048 };
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        size_t n;
+        unsigned char *p = (unsigned char *)slurp_all(test_data("%s", names[i]), &n);
+        if (!p)
+            return false;
+        CHECK(n > HEAD && opens(p, n, false));
+        for (size_t cut = 0; cut < HEAD; cut++) {
+            opens(p, cut, false);
+            opens(p, cut, true);
+        }
+        for (size_t k = 0; k < HEAD * 8; k++) {
+            p[k / 8] ^= (unsigned char)(1u << k % 8);
+            reads(p, n, false, false);
+            p[k / 8] ^= (unsigned char)(1u << k % 8);
+        }
+        free(p);
+    }
+    printf("%zu opened, %zu of them as models\n", fine, models);
+    return true;
+}
+
 int main(void)
 {
     path = in_scratch("a.gguf"); /* at the end nothing unfinished may be beside it */
@@ -220,5 +267,7 @@ int main(void)
     test_writer();
     torture_some(write_once, NULL);
     torture_each(open_weights, path);
+    if (!test_heads())
+        SKIP("no weights/kquants and weights/qwen3");
     return 0;
 }
