@@ -260,13 +260,6 @@ void batch_attention(const struct batch *b, size_t layer, size_t head, size_t ro
     attention_softmax(weights, n);
 }
 
-void batch_leave_out(struct batch *b, size_t head)
-{
-    size_t hd = model_config(b->m)->head_dim;
-    for (size_t t = 0; t < b->n; t++)
-        memset(b->att + t * b->ld_q + head * hd, 0, hd * sizeof(*b->att));
-}
-
 /* A tile that is not split leaves gaps at the end of a job that split ones fill: as long as it is,
  * on all threads but one. */
 bool attention_rows(size_t *rows, const struct model_config *c, size_t threads, size_t context)

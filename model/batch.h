@@ -61,7 +61,7 @@ enum batch_value {
 };
 
 /* A watcher of the passes of a batch. Both functions are called from the thread that evaluates and
- * may be NULL. They must not use the batch, except for batch_attention and batch_leave_out. */
+ * may be NULL. They must not use the batch, except for batch_attention. */
 struct batch_watch {
     /* An operation on n rows begins or, with ends, has ended. */
     void (*op)(void *arg, enum batch_op op, size_t layer, size_t n, bool ends);
@@ -72,7 +72,7 @@ struct batch_watch {
 };
 
 /* Show every pass from now on to w, which is borrowed. NULL, the default, ends it. No bit of any
- * result depends on it, unless it calls batch_leave_out. */
+ * result depends on it. */
 void batch_watch(struct batch *b, const struct batch_watch *w);
 
 /* Set weights[p], for each position p up to that of a row of this pass, to the share with which a
@@ -81,9 +81,6 @@ void batch_watch(struct batch *b, const struct batch_watch *w);
  * OP_ATTENTION of the layer has ended and before that of the next one begins; from several threads
  * at once if need be. */
 void batch_attention(const struct batch *b, size_t layer, size_t head, size_t row, double *weights);
-/* Set what a head of this layer found to zero in all rows of this pass, so that it adds nothing to
- * the residual stream. To be called from a watch, when OP_ATTENTION of the layer has ended. */
-void batch_leave_out(struct batch *b, size_t head);
 
 /* The piece of one session in a pass. */
 struct batch_part {

@@ -13,7 +13,7 @@
 #include "tools/lab/explain/explain.h"
 
 static struct {
-    const char *prompt, *layers, *html, *span_of, *without;
+    const char *prompt, *layers, *html, *span_of;
     size_t question, max_tokens, at;
     uint64_t seed;
     bool chat, json;
@@ -43,15 +43,12 @@ static const struct option_group show_rows = {
         { "--at", NULL, OPTION_SIZE, &options.at, "POS",
           "Show the page of this position, counted from 0 (default: where the cloud was asked with "
           "the lowest score; if it was not, where the score was lowest)" },
-        { "--layers", NULL, OPTION_STR, &options.layers, "A:B[,C:D]",
-          "Keep the whole attention of layers A to B, of their heads C to D, counted from 0 "
-          "(default: the last layer, all heads; --layers 0:2 keeps all of the demo pair)" },
+        { "--layers", NULL, OPTION_STR, &options.layers, "A:B",
+          "Keep the whole attention of layers A to B, counted from 0 (default: the last layer; "
+          "--layers 0:2 keeps all of the demo pair)" },
         { "--span-of", NULL, OPTION_STR, &options.span_of, "TEXT",
           "Show which heads look at TEXT: their attention, summed over the tokens of all its "
           "places (default: none)" },
-        { "--without-head", NULL, OPTION_STR, &options.without, "L.H",
-          "Show what happens without head H of layer L, both counted from 0: scores and choices "
-          "for the same text, and the text that is written then (default: none)" },
         { "--json", NULL, OPTION_FLAG, &options.json, NULL,
           "Print everything about all positions as one JSON object (default: a page)" },
         { "--output", "-o", OPTION_STR, &options.html, "FILE",
@@ -71,40 +68,17 @@ static const struct option_group *const groups[] = { &text_rows,
                                                      &answers_option_rows,
                                                      NULL };
 
-/* Parse a number of 1 to 9 digits at *text, and go on behind it. */
-static bool parse_index(size_t *out, const char **text)
+/* Parse "A:B", or "A" for one layer. */
+static int parse_layers(struct explain_range *out, const char *text, struct err *err)
 {
-    size_t digits = strspn(*text, "0123456789");
-    *out = digits && digits < 10 ? strtoul(*text, NULL, 10) : 0;
-    *text += digits;
-    return digits && digits < 10;
-}
-
-/* Parse "A:B", or "A" for one. */
-static bool parse_range(struct explain_range *out, const char **text)
-{
-    bool fine = parse_index(&out->from, text);
-    out->to = out->from;
-    return fine && (**text != ':' || (++*text && parse_index(&out->to, text)));
-}
-
-/* Parse "A:B,C:D" or "A:B". */
-static int parse_layers(struct explain_options *o, const char *text, struct err *err)
-{
-    const char *p = text;
-    bool fine = parse_range(&o->layers, &p);
-    if (fine && *p == ',')
-        fine = p++ && parse_range(&o->heads, &p);
-    return fine && !*p ? OK
-                       : err_set(err, ERR_ARG, "--layers: expected A:B or A:B,C:D, found %s", text);
-}
-
-/* Parse "L.H". */
-static int parse_head(struct explain_options *o, const char *text, struct err *err)
-{
-    const char *p = text;
-    bool fine = parse_index(&o->no_layer, &p) && *p++ == '.' && parse_index(&o->no_head, &p);
-    return fine && !*p ? OK : err_set(err, ERR_ARG, "--without-head: expected L.H, found %s", text);
+    char from[10] = "", to[10] = "";
+    int one = 0, both = 0;
+    sscanf(text, "%9[0-9]%n:%9[0-9]%n", from, &one, to, &both);
+    if (!one || text[both ? both : one])
+        return err_set(err, ERR_ARG, "--layers: expected A:B, found %s", text);
+    out->from = strtoul(from, NULL, 10);
+    out->to = strtoul(both ? to : from, NULL, 10);
+    return OK;
 }
 
 /* Return why writing failed; errno has the reason of the system, or 0. */
@@ -148,7 +122,6 @@ static int cmd_explain_show(const struct explain *x, struct err *err)
     if (options.json)
         return explain_json(stdout, x) ? OK : cmd_explain_failed("the output", errno, err);
     explain_page(x);
-    explain_table(x);
     return fflush(stdout) == 0 ? OK : cmd_explain_failed("the output", errno, err);
 }
 
@@ -185,10 +158,8 @@ static int cmd_explain_question(struct explain_options *o, struct err *err)
 static int cmd_explain_main(int n, char **args, struct err *err)
 {
     struct explain_options o = { .layers = { SIZE_MAX, SIZE_MAX },
-                                 .heads = { 0, SIZE_MAX },
                                  .span_of = options.span_of,
-                                 .chat = options.chat,
-                                 .no_layer = SIZE_MAX };
+                                 .chat = options.chat };
     int rc = OK;
     setup_catch_interrupts();
     if (n)
@@ -205,9 +176,7 @@ static int cmd_explain_main(int n, char **args, struct err *err)
     if (rc == OK)
         rc = output_file_check(options.html, err);
     if (rc == OK && options.layers)
-        rc = parse_layers(&o, options.layers, err);
-    if (rc == OK && options.without)
-        rc = parse_head(&o, options.without, err);
+        rc = parse_layers(&o.layers, options.layers, err);
     if (rc == OK && options.prompt) {
         o.prompt = options.prompt;
         o.prompt_size = strlen(options.prompt);
@@ -225,17 +194,16 @@ const struct command cmd_explain = {
         "Writes a text as mizzle run would, in step and without drafts, and shows what happened: "
         "for one position the residual stream and what attention and MLP add to it, what each "
         "layer would write if it were the last (the logit lens), where the heads look, what the "
-        "router says and why, and what the head would write; then, for each kind of operation, "
-        "calls, time, bytes, operations, and how much of what this machine can do that is.\n\n"
+        "router says and why, and what the head would write.\n\n"
         "With --json, all that is known of all positions is printed as one object, which "
-        "tools/lab/explain/README.md describes. What is kept takes at most 256 MiB: whole rows of "
-        "attention grow with the square of the text, and --layers says for which "
-        "layers and heads they are kept. With --output, the same becomes a page for a browser, "
-        "where "
+        "tools/lab/explain/README.md describes. It also has calls, time, bytes and operations of "
+        "each kind of operation, beside what this machine can do. What is kept takes at most 256 "
+        "MiB: whole rows of attention grow with the square of the text, and --layers says for "
+        "which layers they are kept. With --output, the same becomes a page for a browser, where "
         "each token can be chosen; --json and --output may be given together.\n\n"
         "  mizzle explain --question 2\n"
         "  mizzle explain --question 2 --output explain.html\n"
-        "  mizzle explain --question 2 --span-of hirukudi --without-head 1.6\n"
+        "  mizzle explain --question 2 --span-of hirukudi\n"
         "  mizzle explain -p \"A hilava is a kind of\" -n 4 --json\n"
         "  mizzle explain -m qwen2.5-0.5b.gguf --chat -p \"Why is the sky blue?\"\n"
         "  mizzle explain -m model.gguf -p \"Once upon a time\" --at 2 --policy never",

@@ -19,17 +19,17 @@ const char *explain_source_name(enum explain_source s)
     return names[s];
 }
 
-/* Return the number of a range's members. */
-static size_t range_count(struct explain_range r)
+/* Return the number of layers whose rows are whole. */
+static size_t explain_whole(const struct explain *x)
 {
-    return r.to - r.from + 1;
+    return x->layers.to - x->layers.from + 1;
 }
 
 size_t explain_row_at(const struct explain *x, size_t pos, size_t layer, size_t head)
 {
-    size_t rows = range_count(x->layers) * range_count(x->heads);
-    size_t row = (layer - x->layers.from) * range_count(x->heads) + head - x->heads.from;
-    return rows * (pos * (pos + 1) / 2) + row * (pos + 1);
+    size_t heads = model_config(x->engine.model)->heads, rows = explain_whole(x) * heads;
+    return rows * (pos * (pos + 1) / 2) +
+           ((layer - x->layers.from) * heads + head) * (pos + 1);
 }
 
 const struct explain_layer *explain_layer(const struct explain *x, size_t pos, size_t layer)
@@ -46,23 +46,20 @@ const struct explain_head *explain_head(const struct explain *x, size_t pos, siz
 
 const float *explain_row(const struct explain *x, size_t pos, size_t layer, size_t head)
 {
-    bool chosen = layer >= x->layers.from && layer <= x->layers.to && head >= x->heads.from &&
-                  head <= x->heads.to;
+    bool chosen = layer >= x->layers.from && layer <= x->layers.to;
     return chosen ? x->rows + explain_row_at(x, pos, layer, head) : NULL;
 }
 
-/* Make a range definite. */
-static int explain_range(struct explain_range *out, struct explain_range r, const char *option,
-                         size_t n, struct err *err)
+/* Make the choice of layers definite. */
+static int explain_layers(struct explain *x, size_t n, struct err *err)
 {
-    out->from = r.from == SIZE_MAX ? n - 1 : r.from;
-    out->to = r.to == SIZE_MAX ? n - 1 : r.to;
-    if (out->from <= out->to && out->to < n)
+    x->layers = x->o.layers;
+    if (x->layers.from == SIZE_MAX)
+        x->layers.from = x->layers.to = n - 1;
+    if (x->layers.from <= x->layers.to && x->layers.to < n)
         return OK;
-    if (out->from == out->to)
-        return err_set(err, ERR_ARG, "%s: expected 0 to %zu, found %zu", option, n - 1, out->from);
-    return err_set(err, ERR_ARG, "%s: expected 0 to %zu, found %zu:%zu", option, n - 1, out->from,
-                   out->to);
+    return err_set(err, ERR_ARG, "--layers: expected 0:%zu or a part of it, found %zu:%zu", n - 1,
+                   x->layers.from, x->layers.to);
 }
 
 /* Compute what is kept of so many positions; false if it does not fit into a size_t. The counts of
@@ -74,9 +71,7 @@ static bool explain_bytes(size_t *bytes, const struct explain *x, size_t positio
         sizeof(struct explain_position) + sizeof(struct explain_token) +
         sizeof(struct explain_pass) + sizeof(uint32_t) +
         c->layers * (sizeof(struct explain_layer) + c->heads * sizeof(struct explain_head));
-    if (x->o.no_layer != SIZE_MAX)
-        each += sizeof(struct explain_position) + sizeof(struct explain_token) + sizeof(uint32_t);
-    size_t row = range_count(x->layers) * range_count(x->heads) * sizeof(float), rows;
+    size_t row = explain_whole(x) * c->heads * sizeof(float), rows;
     return size_mul(&rows, positions + 1, positions) && size_mul(&rows, rows / 2, row) &&
            size_mul(bytes, positions, each) && size_add(bytes, *bytes, rows);
 }
@@ -105,7 +100,7 @@ static int explain_allocate(struct explain *x, const uint32_t *prompt, struct er
     x->at = calloc(most, sizeof(*x->at));
     x->layer = calloc(most * c->layers, sizeof(*x->layer));
     x->head = calloc(most * c->layers * c->heads, sizeof(*x->head));
-    x->rows = calloc(explain_row_at(x, most, x->layers.from, x->heads.from), sizeof(*x->rows));
+    x->rows = calloc(explain_row_at(x, most, x->layers.from, 0), sizeof(*x->rows));
     if (!x->ids || !x->tokens || !x->passes || !x->at || !x->layer || !x->head || !x->rows)
         return err_set(err, ERR_NOMEM, "out of memory");
     for (size_t i = 0; i < x->prompt; i++) {
@@ -133,7 +128,6 @@ static int explain_encode(struct explain *x, uint32_t **ids, struct err *err)
 /* Open everything that the text needs. */
 static int explain_prepare(struct explain *x, struct err *err)
 {
-    const struct model_config *c;
     uint32_t *prompt = NULL;
     int rc = setup_engine(&x->engine, true, err);
     if (rc != OK)
@@ -143,15 +137,8 @@ static int explain_prepare(struct explain *x, struct err *err)
         rc = routed_open(&x->routing, &x->engine, err);
     if (rc == OK)
         rc = setup_kv(&x->kv, engine_best_kv(&x->engine), err);
-    c = model_config(x->engine.model);
     if (rc == OK)
-        rc = explain_range(&x->layers, x->o.layers, "--layers", c->layers, err);
-    if (rc == OK)
-        rc = explain_range(&x->heads, x->o.heads, "--layers, heads", c->heads, err);
-    if (rc == OK && x->o.no_layer != SIZE_MAX &&
-        (x->o.no_layer >= c->layers || x->o.no_head >= c->heads))
-        rc = err_set(err, ERR_ARG, "--without-head: expected 0.0 to %zu.%zu, found %zu.%zu",
-                     c->layers - 1, c->heads - 1, x->o.no_layer, x->o.no_head);
+        rc = explain_layers(x, model_config(x->engine.model)->layers, err);
     if (rc == OK)
         rc = explain_encode(x, &prompt, err);
     if (rc == OK)
@@ -181,8 +168,6 @@ int explain_open(struct explain *x, const struct explain_options *o, struct err 
         rc = explain_reach(x, x->positions, err);
     if (rc == OK && o->span_of)
         rc = explain_span(x, err);
-    if (rc == OK && o->no_layer != SIZE_MAX)
-        rc = explain_without(x, err);
     if (rc == OK)
         rc = explain_look(x, err);
     if (rc != OK)
@@ -208,8 +193,6 @@ void explain_close(struct explain *x)
     free(x->layer);
     free(x->head);
     free(x->rows);
-    free(x->without.at);
-    free(x->without.tokens);
     session_close(x->session);
     if (x->engine.model)
         routed_close(&x->routing);

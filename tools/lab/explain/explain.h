@@ -35,14 +35,12 @@ struct explain_range {
 struct explain_options {
     const char *prompt; /* borrowed, as is reference */
     size_t prompt_size, max_tokens;
-    bool chat;                          /* the prompt is a message in the model's chat template */
-    size_t at;                          /* a position that the text must reach; SIZE_MAX: none */
-    const char *reference;              /* the right answer to a question, or NULL */
-    struct explain_range layers, heads; /* whose attention is kept whole; `to` SIZE_MAX: to the
-                                         * last; layers.from SIZE_MAX: the last alone */
-    const char *span_of;                /* a part of the text, attention to which is summed; NULL */
-    size_t no_layer, no_head;           /* the head to be left out; no_layer SIZE_MAX: none */
-    uint64_t seed;                      /* of the policy random */
+    bool chat;                   /* the prompt is a message in the model's chat template */
+    size_t at;                   /* a position that the text must reach; SIZE_MAX: none */
+    const char *reference;       /* the right answer to a question, or NULL */
+    struct explain_range layers; /* whose attention is kept whole; from SIZE_MAX: the last alone */
+    const char *span_of;         /* a part of the text, attention to which is summed; NULL */
+    uint64_t seed;               /* of the policy random */
 };
 
 /* What a head looks at from one position: the positions with the largest weights, and the sum of
@@ -99,15 +97,6 @@ struct explain_pass {
     uint64_t ns[BATCH_OPS];
 };
 
-/* What happens without the head o.no_head: what is seen of the same ids, and what is written after
- * the prompt. */
-struct explain_without {
-    struct explain_position *at;  /* [positions] */
-    struct explain_token *tokens; /* [n], without the prompt */
-    size_t n;
-    enum finish finish;
-};
-
 /* All of it. Position p is that of ids[p]; all but the last token written were evaluated. Arrays
  * are [positions], [positions][layers], [positions][layers][heads]. */
 struct explain {
@@ -116,16 +105,14 @@ struct explain {
     struct session *session;
     enum kvcache kv;
     struct explain_options o;
-    struct explain_range layers, heads; /* those of o, made definite */
-    uint32_t *ids;                      /* [prompt + max_tokens] */
-    struct explain_token *tokens;       /* [n], and as many as ids in all */
+    struct explain_range layers;  /* those of o, made definite */
+    uint32_t *ids;                /* [prompt + max_tokens] */
+    struct explain_token *tokens; /* [n], and as many as ids in all */
     size_t prompt, n, positions;
     struct explain_position *at;
     struct explain_layer *layer;
     struct explain_head *head;
-    struct explain_without without;
-    bool leaves_out; /* the passes of now are without the head */
-    float *rows;     /* whole rows: [position][chosen layer][chosen head][position + 1] */
+    float *rows; /* whole rows: [position][chosen layer][head][position + 1] */
     struct explain_pass *passes;
     size_t npasses;
     float bias;                       /* of the router's sum */
@@ -147,26 +134,17 @@ void explain_close(struct explain *x);
  * the prompt. The second evaluates the text once more and keeps what is seen. */
 int explain_write(struct explain *x, struct err *err);
 int explain_look(struct explain *x, struct err *err);
-/* Between these: find the tokens of o.span_of, and do what x->without keeps. ERR_ARG: the text has
- * no o.span_of. */
+/* Between these: find the tokens of o.span_of. ERR_ARG: the text has none. */
 int explain_span(struct explain *x, struct err *err);
-int explain_without(struct explain *x, struct err *err);
-/* Write a text as `mizzle run` does, with a watch on its passes: ids begins with the prompt, and
- * emit and event get every token and event (decode.h). */
-int explain_decode(struct decode_stats *stats, struct explain *x, uint32_t *ids,
-                   const struct batch_watch *watch, const struct decode_options *calls,
-                   struct err *err);
-/* Leave the head out, if this is its turn; part of every watch. */
-void explain_leave_out(const struct explain *x, enum batch_op op, size_t layer, bool ends);
 
 /* Return where the whole row of (pos, layer, head) begins in x->rows; for pos = positions and the
- * first layer and head of the choice, how many floats there are. */
+ * first head of the first chosen layer, how many floats there are. */
 size_t explain_row_at(const struct explain *x, size_t pos, size_t layer, size_t head);
 
 const struct explain_layer *explain_layer(const struct explain *x, size_t pos, size_t layer);
 const struct explain_head *explain_head(const struct explain *x, size_t pos, size_t layer,
                                         size_t head);
-/* Return the whole row [pos + 1] of a head, or NULL if it was not chosen. */
+/* Return the whole row [pos + 1] of a head, or NULL if its layer was not chosen. */
 const float *explain_row(const struct explain *x, size_t pos, size_t layer, size_t head);
 
 /* Return "prompt", "edge", "cloud" or "fallback". */
@@ -190,20 +168,6 @@ bool explain_decided(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
 /* Write why the text was cut, as a sentence without its full stop. False: it ended by itself. */
 bool explain_cut(char out[EXPLAIN_WHY], const struct explain *x);
 
-/* Return the columns of the terminal, at least 50; 80 where there is none. */
-size_t explain_columns(void);
-/* Print a text in lines that are as wide as the terminal, broken at blanks; all but the first are
- * indented. */
-void explain_wrap(const char *text, int indent);
-
-/* Write a token's piece in quotes, cut to EXPLAIN_PIECE columns; return the columns. What is not
- * ASCII counts as two, as it may be wide. */
-enum { EXPLAIN_PIECE = 10, EXPLAIN_PIECE_TEXT = 64 };
-size_t explain_piece(char out[EXPLAIN_PIECE_TEXT], const struct explain *x, uint32_t id);
-/* Print tokens [from, n) with their positions; those that the cloud wrote are marked. */
-void explain_print_tokens(const struct explain *x, const struct explain_token *tokens, size_t from,
-                          size_t n);
-
 /* A head, and how much of it looks at the span from one position. */
 struct explain_share {
     size_t layer, head;
@@ -213,9 +177,6 @@ struct explain_share {
 struct explain_share *explain_shares(const struct explain *x, size_t pos);
 /* Return what a head that looks everywhere alike would give to the span. */
 double explain_even(const struct explain *x, size_t pos);
-/* Print what --span-of and --without-head ask for, of one position. */
-void explain_page_span(const struct explain *x, size_t pos);
-void explain_page_without(const struct explain *x, size_t pos);
 
 /* What passes and tokens took: those of the prompt, up to the first token written, or all others.
  */
@@ -231,8 +192,7 @@ struct explain_times explain_times(const struct explain *x, bool reading);
 bool explain_json(FILE *to, const struct explain *x);
 /* Write everything as one HTML file that needs nothing else. False: as explain_json. */
 bool explain_html(FILE *to, const struct explain *x);
-/* Print the page of position o.at, or of the one that tells most, and where the time went. */
+/* Print the page of position o.at, or of the one that tells most. */
 void explain_page(const struct explain *x);
-void explain_table(const struct explain *x);
 
 #endif

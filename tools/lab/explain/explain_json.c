@@ -173,26 +173,6 @@ static json_t *json_span(const struct explain *x)
                      (json_int_t)pos, "even", explain_even(x, pos), "heads", heads);
 }
 
-/* Return what happens without a head. */
-static json_t *json_without(const struct explain *x)
-{
-    const struct explain_without *w = &x->without;
-    json_t *tokens = json_array(), *positions = json_array();
-    for (size_t i = 0; i < w->n; i++)
-        json_report_add(
-            &tokens, json_pack("{s:I,s:I,s:o,s:s,s:o}", "pos", (json_int_t)(x->prompt + i), "id",
-                               (json_int_t)w->tokens[i].id, "piece", json_piece(x, w->tokens[i].id),
-                               "source", explain_source_name(w->tokens[i].source), "score",
-                               json_report_real((double)w->tokens[i].score)));
-    for (size_t p = 0; p < x->positions; p++)
-        json_report_add(&positions, json_pack("{s:I,s:o,s:o}", "pos", (json_int_t)p, "top",
-                                              json_guesses(x, w->at[p].top, EXPLAIN_TOP), "router",
-                                              json_verdict(&w->at[p])));
-    return json_pack("{s:I,s:I,s:s,s:o,s:o}", "layer", (json_int_t)x->o.no_layer, "head",
-                     (json_int_t)x->o.no_head, "finish", finish_name(w->finish), "tokens", tokens,
-                     "positions", positions);
-}
-
 static json_t *json_token(const struct explain *x, size_t pos)
 {
     const struct explain_token *t = &x->tokens[pos];
@@ -305,7 +285,7 @@ static void write_document(struct writer *w)
     const struct explain *x = w->x;
     struct progress_count progress = { .what = "writing positions", .since = os_now_ns() };
     char cut[EXPLAIN_WHY];
-    writer_put(w, "{\"format\":\"mizzle explain 3\",\n\"model\":", json_model(x));
+    writer_put(w, "{\"format\":\"mizzle explain 4\",\n\"model\":", json_model(x));
     writer_put(w, ",\n\"machine\":", json_machine(x));
     writer_put(w, ",\n\"routing\":", json_routing(x));
     writer_put(w, ",\n\"reference\":", json_text(x->o.reference));
@@ -315,10 +295,9 @@ static void write_document(struct writer *w)
     writer_put(w, ",\n\"telling\":", json_telling(x));
     writer_put(w, ",\n\"whole\":",
                json_pack("{s:[I,I],s:[I,I]}", "layers", (json_int_t)x->layers.from,
-                         (json_int_t)x->layers.to, "heads", (json_int_t)x->heads.from,
-                         (json_int_t)x->heads.to));
+                         (json_int_t)x->layers.to, "heads", (json_int_t)0,
+                         (json_int_t)model_config(x->engine.model)->heads - 1));
     writer_put(w, ",\n\"span\":", x->o.span_of ? json_span(x) : json_null());
-    writer_put(w, ",\n\"without\":", x->without.at ? json_without(x) : json_null());
     fputs(",\n\"tokens\":[", w->to);
     for (size_t i = 0; i < x->n; i++)
         writer_put(w, i ? ",\n" : "\n", json_token(x, i));

@@ -114,8 +114,7 @@ static void look_attention(void *arg, size_t thread, size_t first, size_t last)
 static void look_op(void *arg, enum batch_op op, size_t layer, size_t n, bool ends)
 {
     struct looking *l = arg;
-    explain_leave_out(l->x, op, layer, ends);
-    if (op != OP_ATTENTION || !ends || l->x->leaves_out)
+    if (op != OP_ATTENTION || !ends)
         return;
     l->layer = layer;
     pool_for(l->x->engine.pool, n * l->c->heads, 1, look_attention, l);

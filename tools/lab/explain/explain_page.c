@@ -1,41 +1,27 @@
-/* explain_page.c - the page of one position for a terminal: as wide as that, no colour. */
+/* explain_page.c - the page of one position for a terminal: 80 columns, no colour. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "kernels/sys/text.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
 #include "tools/lab/explain/explain.h"
 
-enum { COLUMNS = 80, LEAST = 50, BAR = 40 };
-enum { LAYER = 43, LENS = 18, HEAD = 10, LOOK = 23 }; /* columns of a row, and of each item in it */
+enum { COLUMNS = 80, BAR = 40, LENS = 2, HEADS = 8 }; /* shown of a layer, of a span */
+enum { PIECE = 10, PIECE_TEXT = 64 };
 
-size_t explain_columns(void)
-{
-    struct winsize size;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || !size.ws_col)
-        return COLUMNS;
-    return size.ws_col > LEAST ? size.ws_col : LEAST;
-}
-
-/* Return how many items fit behind the beginning of a row: 1 to most. */
-static size_t page_fit(size_t begin, size_t item, size_t most)
-{
-    size_t columns = explain_columns(), fit = columns > begin ? (columns - begin) / item : 0;
-    return fit < 1 ? 1 : fit < most ? fit : most;
-}
-
-size_t explain_piece(char out[EXPLAIN_PIECE_TEXT], const struct explain *x, uint32_t id)
+/* Write a token's piece in quotes, cut to PIECE columns; return the columns. What is not ASCII
+ * counts as two, as it may be wide. */
+static size_t page_piece(char out[PIECE_TEXT], const struct explain *x, uint32_t id)
 {
     size_t n, width = 0, at = 0;
     const char *s = tokenizer_bytes(x->engine.tokenizer, id, &n);
     out[at++] = '"';
     for (size_t i = 0; s && i < n;) {
         size_t len = text_shown(s + i, n - i), wide = len == 0 ? 4 : len == 1 ? 1 : 2;
-        if (width + wide > EXPLAIN_PIECE - (i + (len ? len : 1) < n ? 2 : 0)) {
+        if (width + wide > PIECE - (i + (len ? len : 1) < n ? 2 : 0)) {
             memcpy(out + at, "..", 2);
             at += 2;
             width += 2;
@@ -57,17 +43,18 @@ size_t explain_piece(char out[EXPLAIN_PIECE_TEXT], const struct explain *x, uint
 /* Print a token's piece; pad: to the columns that the longest takes. */
 static void page_put_piece(const struct explain *x, uint32_t id, bool pad)
 {
-    char text[EXPLAIN_PIECE_TEXT];
-    size_t width = explain_piece(text, x, id);
-    printf("%s%*s", text, pad ? (int)(EXPLAIN_PIECE + 2 - width) : 0, "");
+    char text[PIECE_TEXT];
+    size_t width = page_piece(text, x, id);
+    printf("%s%*s", text, pad ? (int)(PIECE + 2 - width) : 0, "");
 }
 
-void explain_wrap(const char *text, int indent)
+/* Print a text in lines, broken at blanks; all but the first are indented. */
+static void page_wrap(const char *text, int indent)
 {
-    size_t column = 0, columns = explain_columns();
+    size_t column = 0;
     while (*text) {
         size_t blank = strspn(text, " "), word = strcspn(text + blank, " ");
-        if (column && column + blank + word > columns) {
+        if (column && column + blank + word > COLUMNS) {
             printf("\n%*s", indent, "");
             column = (size_t)indent;
             text += blank;
@@ -80,20 +67,19 @@ void explain_wrap(const char *text, int indent)
     putchar('\n');
 }
 
-void explain_print_tokens(const struct explain *x, const struct explain_token *tokens, size_t from,
-                          size_t n)
+/* Print all tokens with their positions; those that the cloud wrote are marked. */
+static void page_tokens(const struct explain *x)
 {
-    size_t column = 0, columns = explain_columns();
-    for (size_t i = from; i < n; i++) {
-        char piece[EXPLAIN_PIECE_TEXT], entry[2 * EXPLAIN_PIECE_TEXT];
+    size_t column = 0;
+    for (size_t i = 0; i < x->n; i++) {
+        char piece[PIECE_TEXT], entry[2 * PIECE_TEXT];
         static const char *const marks[] = { "", " cloud", " fallback", "" };
-        const char *mark = marks[tokens[i - from].source];
-        bool first = i == x->prompt;
-        size_t width = explain_piece(piece, x, tokens[i - from].id);
-        size_t more = (size_t)snprintf(entry, sizeof(entry), "%s%zu %s%s", first ? "| " : "", i,
-                                       piece, mark) -
+        size_t width = page_piece(piece, x, x->ids[i]);
+        size_t more = (size_t)snprintf(entry, sizeof(entry), "%s%zu %s%s",
+                                       i == x->prompt ? "| " : "", i, piece,
+                                       marks[x->tokens[i].source]) -
                       strlen(piece);
-        if (column && column + 2 + width + more > columns) {
+        if (column && column + 2 + width + more > COLUMNS) {
             putchar('\n');
             column = 0;
         }
@@ -106,23 +92,23 @@ void explain_print_tokens(const struct explain *x, const struct explain_token *t
 /* Print which token this is and which one followed, and why. */
 static void page_title(const struct explain *x, size_t pos)
 {
-    char piece[EXPLAIN_PIECE_TEXT], why[EXPLAIN_WHY], line[2 * EXPLAIN_WHY];
+    char piece[PIECE_TEXT], why[EXPLAIN_WHY], line[2 * EXPLAIN_WHY];
     static const char *const who[] = {
         "written by the small model", "written by the cloud",
         "written by the small model as the cloud failed or a limit held", "which is given"
     };
-    explain_piece(piece, x, x->ids[pos]);
+    page_piece(piece, x, x->ids[pos]);
     snprintf(line, sizeof(line), "Position %zu: %s, id %u, %s", pos, piece, (unsigned)x->ids[pos],
              who[x->tokens[pos].source]);
     putchar('\n');
-    explain_wrap(line, 4);
+    page_wrap(line, 4);
     if (pos + 1 >= x->n)
         return;
-    explain_piece(piece, x, x->ids[pos + 1]);
+    page_piece(piece, x, x->ids[pos + 1]);
     explain_why(why, x, pos + 1);
     snprintf(line, sizeof(line), "Then comes %s, id %u, %s: %s", piece, (unsigned)x->ids[pos + 1],
              who[x->tokens[pos + 1].source], why);
-    explain_wrap(line, 4);
+    page_wrap(line, 4);
 }
 
 /* Return a share in percent that fits three digits. */
@@ -133,9 +119,8 @@ static int page_percent(float p)
 
 static void page_layers(const struct explain *x, size_t pos)
 {
-    size_t lens = page_fit(LAYER, LENS, EXPLAIN_LENS);
     putchar('\n');
-    explain_wrap("The residual stream of each layer: lengths of the vector that enters, of what "
+    page_wrap("The residual stream of each layer: lengths of the vector that enters, of what "
                  "attention adds, of the sum, of what the MLP adds, and of the sum that leaves "
                  "(only vectors add up, not lengths); the likeliest if this layer were the last",
                  0);
@@ -144,9 +129,9 @@ static void page_layers(const struct explain *x, size_t pos)
         const struct explain_layer *y = explain_layer(x, pos, l);
         printf("%5zu %7.4g %6.3g %7.4g %6.3g %7.4g", l, (double)y->in, (double)y->attention,
                (double)y->middle, (double)y->mlp, (double)y->out);
-        for (size_t i = 0; i < lens; i++) {
+        for (size_t i = 0; i < LENS; i++) {
             printf(" %3d%% ", page_percent(y->lens[i].p));
-            page_put_piece(x, y->lens[i].id, i + 1 < lens);
+            page_put_piece(x, y->lens[i].id, i + 1 < LENS);
         }
         putchar('\n');
     }
@@ -155,36 +140,29 @@ static void page_layers(const struct explain *x, size_t pos)
 static void page_heads(const struct explain *x, size_t pos, size_t layer)
 {
     char line[80];
-    size_t looks = page_fit(HEAD, LOOK, EXPLAIN_LOOKS);
     snprintf(line, sizeof(line),
              "Where the heads of layer %zu look, and how much of them elsewhere", layer);
     putchar('\n');
-    explain_wrap(line, 0);
-    for (size_t i = x->heads.from; i <= x->heads.to; i++) {
+    page_wrap(line, 0);
+    for (size_t i = 0; i < model_config(x->engine.model)->heads; i++) {
         const struct explain_head *h = explain_head(x, pos, layer, i);
-        float rest = h->rest;
         printf("%4zu ", i);
         for (size_t k = 0; k < h->n; k++) {
-            if (k >= looks) {
-                rest += h->weight[k];
-                continue;
-            }
             printf(" %3d%% %4u ", page_percent(h->weight[k]), (unsigned)h->pos[k]);
             page_put_piece(x, x->ids[h->pos[k]], true);
         }
-        printf(" %3d%%\n", page_percent(rest));
+        printf(" %3d%%\n", page_percent(h->rest));
     }
 }
 
 static void page_top(const struct explain *x, size_t pos)
 {
-    size_t wide = explain_columns() - BAR;
     puts("\nWhat the small model would write");
     for (size_t i = 0; i < EXPLAIN_TOP; i++) {
         const struct likeliest *g = &x->at[pos].top[i];
-        char piece[EXPLAIN_PIECE_TEXT];
-        int bar = isfinite(g->p) ? (int)lrintf((float)(wide < BAR ? wide : BAR) * g->p) : 0;
-        explain_piece(piece, x, g->id);
+        char piece[PIECE_TEXT];
+        int bar = isfinite(g->p) ? (int)lrintf(BAR * g->p) : 0;
+        page_piece(piece, x, g->id);
         printf("%7.3f%% ", 100 * (double)g->p);
         for (int k = 0; k < bar; k++)
             putchar('#');
@@ -200,7 +178,7 @@ static void page_units(const char *what, const struct explain_unit *u, size_t n)
     for (size_t i = 0; i < n && at < sizeof(line); i++)
         at += (size_t)snprintf(line + at, sizeof(line) - at, "%s %u %+.3f", i ? "," : "",
                                (unsigned)u[i].unit, (double)u[i].adds);
-    explain_wrap(line, 4);
+    page_wrap(line, 4);
 }
 
 static void page_router(const struct explain *x, size_t pos)
@@ -216,7 +194,7 @@ static void page_router(const struct explain *x, size_t pos)
              routing_scorer(r), (double)at->score, (double)at->threshold,
              at->routed ? "ask the cloud" : "the small model's may stand");
     putchar('\n');
-    explain_wrap(line, 4);
+    page_wrap(line, 4);
     if (!policy_reads_network(r->how.policy))
         return;
     if (explain_sums(x))
@@ -224,7 +202,7 @@ static void page_router(const struct explain *x, size_t pos)
     char decided[EXPLAIN_WHY];
     bool sums = explain_decided(decided, x, pos);
     if (sums)
-        explain_wrap(decided, 4);
+        page_wrap(decided, 4);
     page_units("  for the small model: unit", at->up, at->nup);
     page_units("  for the cloud:       unit", at->down, at->ndown);
     printf("  all other units %+.3f, bias %+.3f", (double)at->others, (double)x->bias);
@@ -248,17 +226,40 @@ static void page_choice(const struct explain *x, const char *why)
         snprintf(line + n, sizeof(line) - (size_t)n,
                  "--layers 0:%zu shows the heads of all layers.", last);
     if (*line)
-        explain_wrap(line, 0);
+        page_wrap(line, 0);
+}
+
+/* Print the heads that look most at the span. */
+static void page_span(const struct explain *x, size_t pos)
+{
+    const struct model_config *c = model_config(x->engine.model);
+    struct explain_share *list = explain_shares(x, pos);
+    char line[400];
+    snprintf(line, sizeof(line),
+             "Which heads look at the span from position %zu: their attention to its tokens, "
+             "summed; a head that looks everywhere alike would have %.1f%%",
+             pos, 100 * explain_even(x, pos));
+    putchar('\n');
+    page_wrap(line, 0);
+    puts("layer head    share");
+    for (size_t i = 0; list && i < HEADS && i < c->layers * c->heads; i++) {
+        printf("%5zu %4zu %7.1f%%%s", list[i].layer, list[i].head, 100 * (double)list[i].share,
+               list[i].share * (BAR / 2) >= 0.5f ? " " : "");
+        for (float k = 0.5f; k <= list[i].share * (BAR / 2); k++)
+            putchar('#');
+        putchar('\n');
+    }
+    free(list);
 }
 
 void explain_page(const struct explain *x)
 {
     const char *why = NULL;
     size_t pos = x->o.at == SIZE_MAX ? explain_telling(x, &why) : x->o.at;
-    explain_print_tokens(x, x->tokens, 0, x->n);
+    page_tokens(x);
     char cut[EXPLAIN_WHY];
     if (explain_cut(cut, x))
-        explain_wrap(cut, 4);
+        page_wrap(cut, 4);
     page_title(x, pos);
     page_choice(x, why);
     page_layers(x, pos);
@@ -267,7 +268,5 @@ void explain_page(const struct explain *x)
     page_top(x, pos);
     page_router(x, pos);
     if (x->o.span_of)
-        explain_page_span(x, pos);
-    if (x->without.at)
-        explain_page_without(x, pos);
+        page_span(x, pos);
 }

@@ -1,13 +1,10 @@
 /* explain_span.c - attention summed over a part of the text: which heads look at a name. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "model/model.h"
 #include "model/text/tokenizer.h"
 #include "tools/lab/explain/explain.h"
-
-enum { SHOWN = 8, BAR = 40 };
 
 /* Mark the tokens that have a byte of [from, to) of the text. */
 static void span_mark(struct explain *x, size_t from, size_t to)
@@ -73,44 +70,4 @@ double explain_even(const struct explain *x, size_t pos)
     for (size_t p = 0; p <= pos; p++)
         n += x->tokens[p].in_span;
     return (double)n / (double)(pos + 1);
-}
-
-/* Write the span's positions up to pos, as "7 to 11, 48". */
-static void span_places(char *out, size_t size, const struct explain *x, size_t pos)
-{
-    size_t at = 0;
-    *out = '\0';
-    for (size_t p = 0, to; p <= pos && at < size; p = to + 1) {
-        to = p;
-        if (!x->tokens[p].in_span)
-            continue;
-        while (to < pos && x->tokens[to + 1].in_span)
-            to++;
-        at += (size_t)snprintf(out + at, size - at, "%s%zu", at ? ", " : "", p);
-        if (to > p && at < size)
-            at += (size_t)snprintf(out + at, size - at, " to %zu", to);
-    }
-}
-
-void explain_page_span(const struct explain *x, size_t pos)
-{
-    const struct model_config *c = model_config(x->engine.model);
-    struct explain_share *list = explain_shares(x, pos);
-    char places[160], line[400];
-    span_places(places, sizeof(places), x, pos);
-    snprintf(line, sizeof(line),
-             "Which heads look at the span from position %zu: their attention to its tokens (%s), "
-             "summed; a head that looks everywhere alike would have %.1f%%",
-             pos, *places ? places : "all of them come later", 100 * explain_even(x, pos));
-    putchar('\n');
-    explain_wrap(line, 0);
-    puts("layer head    share");
-    for (size_t i = 0; list && i < SHOWN && i < c->layers * c->heads; i++) {
-        printf("%5zu %4zu %7.1f%%%s", list[i].layer, list[i].head, 100 * (double)list[i].share,
-               list[i].share * (BAR / 2) >= 0.5f ? " " : "");
-        for (float k = 0.5f; k <= list[i].share * (BAR / 2); k++)
-            putchar('#');
-        putchar('\n');
-    }
-    free(list);
 }

@@ -81,32 +81,17 @@ static bool writing_token(void *arg, const struct decode_token *t)
     return !w->full;
 }
 
-int explain_decode(struct decode_stats *stats, struct explain *x, uint32_t *ids,
-                   const struct batch_watch *watch, const struct decode_options *calls,
-                   struct err *err)
+/* Write a text as `mizzle run` does. */
+static int writing_decode(struct explain *x, struct decode_options *o, struct err *err)
 {
     static const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
     const struct routing *r = &x->routing;
-    struct engine *e = &x->engine;
+    const struct engine *e = &x->engine;
     struct sampler *sampler;
-    struct decode_options o = r->how;
-    o.ahead = 0;
-    o.drafts = DRAFT_OFF;
-    o.max_tokens = x->o.max_tokens;
-    o.seed = x->o.seed;
-    o.stop = &interrupted;
-    o.reading = calls->reading;
-    o.emit = calls->emit;
-    o.event = calls->event;
-    o.arg = calls->arg;
     int rc = sampler_open(&sampler, &greedy, tokenizer_size(e->tokenizer), &e->kernels, err);
-    if (rc != OK)
-        return rc;
-    session_rewind(x->session, 0);
-    batch_watch(e->batch, watch);
-    rc = decode_run(stats, x->session, e->tokenizer, sampler, r->router, routing_port(r), ids,
-                    x->prompt, &o, err);
-    batch_watch(e->batch, NULL);
+    if (rc == OK)
+        rc = decode_run(&x->stats, x->session, e->tokenizer, sampler, r->router, routing_port(r),
+                        x->ids, x->prompt, o, err);
     sampler_close(sampler);
     return rc;
 }
@@ -117,11 +102,20 @@ int explain_write(struct explain *x, struct err *err)
         .x = x, .progress = { .what = "reading the prompt, tokens", .since = os_now_ns() }
     };
     const struct batch_watch watch = { .op = writing_op, .arg = &w };
-    const struct decode_options calls = {
-        .reading = writing_reading, .emit = writing_token, .event = writing_event, .arg = &w
-    };
+    struct decode_options o = x->routing.how;
+    o.ahead = 0;
+    o.drafts = DRAFT_OFF;
+    o.max_tokens = x->o.max_tokens;
+    o.seed = x->o.seed;
+    o.stop = &interrupted;
+    o.reading = writing_reading;
+    o.emit = writing_token;
+    o.event = writing_event;
+    o.arg = &w;
     x->reading = x->writing = (struct op_times){ .model = x->engine.model, .kv = x->kv };
-    int rc = explain_decode(&x->stats, x, x->ids, &watch, &calls, err);
+    batch_watch(x->engine.batch, &watch);
+    int rc = writing_decode(x, &o, err);
+    batch_watch(x->engine.batch, NULL);
     progress_wipe(&w.progress);
     x->positions = x->n > x->prompt ? x->n - 1 : x->n;
     return rc == OK && w.full ? err_set(err, ERR_NOMEM, "out of memory") : rc;
