@@ -2,9 +2,8 @@
     Give a random model a vocabulary of 256 bytes and two special tokens.
 explain_oracle.py ORACLE_DIR check MODEL_DIR EXPLAIN.json LOGITS.f32
     Compute in float64 what `mizzle explain --json` shows of its positions, and compare: norms of
-    the residual stream and of what is added to it, attention rows and their sum over the span, lens,
-    top, and top without a head. LOGITS are those that `mizzle logits` writes for the ids of the
-    positions.
+    the residual stream and of what is added to it, attention rows and their sum over the span, lens
+    and top. LOGITS are those that `mizzle logits` writes for the ids of the positions.
 The reference's file reader is used; the forward pass is written anew here, with all that it lets
 nobody see."""
 import json
@@ -77,9 +76,9 @@ class Model:
         head = self.w["model.embed_tokens.weight" if tied else "lm_head.weight"]
         return softmax((self.norm(x, "model.norm.weight") @ head.T)[:, :USED])
 
-    def layers(self, ids, without=None):
+    def layers(self, ids):
         """Yield, for each layer, the stream and what is added, attention [head][row][position],
-        and the lens. `without` is a layer and a head that is left out."""
+        and the lens."""
         x = self.w["model.embed_tokens.weight"][ids]
         heads, kv = self.c["num_attention_heads"], self.c["num_key_value_heads"]
         unseen = np.triu(np.ones((len(ids), len(ids)), bool), 1)
@@ -92,8 +91,6 @@ class Model:
             scores = np.einsum("thd,shd->hts", q, k) / np.sqrt(q.shape[-1])
             looks = softmax(np.where(unseen, -np.inf, scores))
             out = np.einsum("hts,shd->thd", looks, v)
-            if without and without[0] == number:
-                out[:, without[1]] = 0
             attention = out.reshape(len(ids), -1) @ self.w[layer + ".self_attn.o_proj.weight"].T
             middle = x + attention
             y = self.norm(middle, layer + ".post_attention_layernorm.weight")
@@ -154,11 +151,6 @@ def check(folder, path, logits):
             for head, row in enumerate(layer["heads"]):
                 compare_row(d, row, looks[head][pos], pos, number in whole)
                 d.add("span", row["span"], looks[head][pos][document["span"]["at"]].sum())
-    without = document["without"]
-    *_, (_, _, left) = model.layers(ids, (without["layer"], without["head"]))
-    for pos, position in enumerate(without["positions"]):
-        compare_guesses(d, "without", position["top"], left[pos])
-    assert np.abs(left - lens).max() > 1e-4
     text = "".join(t["piece"] for t in document["tokens"])
     named = text.index(document["span"]["text"])
     assert document["span"]["at"] == list(range(named, named + len(document["span"]["text"])))

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tools/command.h"
 #include "tools/cli/output_file.h"
@@ -12,26 +11,26 @@
 #include "tools/cli/setup.h"
 #include "tools/lab/explain/explain.h"
 
-static struct {
-    const char *prompt, *layers, *html, *span_of;
-    size_t question, max_tokens, at;
-    uint64_t seed;
-    bool chat, json;
-} options = { .question = SIZE_MAX, .max_tokens = SIZE_MAX, .at = SIZE_MAX, .seed = 1 };
+static struct explain_options o = {
+    .max_tokens = SIZE_MAX, .at = SIZE_MAX, .layers = { SIZE_MAX, SIZE_MAX }, .seed = 1
+};
+static const char *layers, *html;
+static size_t question = SIZE_MAX;
+static bool json;
 
 static const struct option_group text_rows = {
     "Text",
     (const struct option[]){
-        { "--prompt", "-p", OPTION_STR, &options.prompt, "TEXT",
+        { "--prompt", "-p", OPTION_STR, &o.prompt, "TEXT",
           "Continue this text, or answer it with --chat" },
-        { "--question", NULL, OPTION_SIZE, &options.question, "N",
+        { "--question", NULL, OPTION_SIZE, &question, "N",
           "Ask question N of the demo's 1,000 (0 to 999; with --seed, one drawn from them; "
           "default: none)" },
-        { "--chat", NULL, OPTION_FLAG, &options.chat, NULL,
+        { "--chat", NULL, OPTION_FLAG, &o.chat, NULL,
           "Write the prompt as a message in the model's chat template (default: off)" },
-        { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
+        { "--n-predict", "-n", OPTION_SIZE, &o.max_tokens, "N",
           "Write at most N tokens (default: 16; 256 with --question, whose answer ends before)" },
-        { "--seed", "-s", OPTION_U64, &options.seed, "N",
+        { "--seed", "-s", OPTION_U64, &o.seed, "N",
           "Seed for policy random and for --question (default: 1)" },
         OPTION_END,
     },
@@ -40,18 +39,18 @@ static const struct option_group text_rows = {
 static const struct option_group show_rows = {
     "What is shown",
     (const struct option[]){
-        { "--at", NULL, OPTION_SIZE, &options.at, "POS",
+        { "--at", NULL, OPTION_SIZE, &o.at, "POS",
           "Show the page of this position, counted from 0 (default: where the cloud was asked with "
           "the lowest score; if it was not, where the score was lowest)" },
-        { "--layers", NULL, OPTION_STR, &options.layers, "A:B",
+        { "--layers", NULL, OPTION_STR, &layers, "A:B",
           "Keep the whole attention of layers A to B, counted from 0 (default: the last layer; "
           "--layers 0:2 keeps all of the demo pair)" },
-        { "--span-of", NULL, OPTION_STR, &options.span_of, "TEXT",
+        { "--span-of", NULL, OPTION_STR, &o.span_of, "TEXT",
           "Show which heads look at TEXT: their attention, summed over the tokens of all its "
           "places (default: none)" },
-        { "--json", NULL, OPTION_FLAG, &options.json, NULL,
+        { "--json", NULL, OPTION_FLAG, &json, NULL,
           "Print everything about all positions as one JSON object (default: a page)" },
-        { "--output", "-o", OPTION_STR, &options.html, "FILE",
+        { "--output", "-o", OPTION_STR, &html, "FILE",
           "Write all of it as one HTML file for a browser, which needs no network, and print no "
           "page; - writes it to stdout (default: none)" },
         OPTION_END,
@@ -94,102 +93,83 @@ static int cmd_explain_failed(const char *what, int why, struct err *err)
 /* Write the file of --output. */
 static int cmd_explain_html(const struct explain *x, struct err *err)
 {
-    struct output_file html;
-    int rc = output_file_open(&html, options.html, err);
-    if (rc == OK && html.part.f) /* the prompt is nobody else's business */
-        (void)!fchmod(fileno(html.f), 0600);
+    struct output_file to;
+    int rc = output_file_open(&to, html, err);
+    if (rc == OK && to.part.f) /* the prompt is nobody else's business */
+        (void)!fchmod(fileno(to.f), 0600);
     if (rc != OK)
         return rc;
     errno = 0;
-    bool written = explain_html(html.f, x);
+    bool written = explain_html(to.f, x);
     int why = errno;
-    rc = output_file_close(&html, written, err);
-    if (rc == OK && written && strcmp(options.html, "-") != 0 && isatty(STDERR_FILENO)) {
-        struct err line;
-        err_set(&line, OK, "wrote %s", options.html);
-        fprintf(stderr, "%s\n", line.msg);
-    }
-    return rc != OK || written ? rc : cmd_explain_failed(options.html, why, err);
+    rc = output_file_close(&to, written, err);
+    return rc != OK || written ? rc : cmd_explain_failed(html, why, err);
 }
 
 /* Show what was asked for. */
 static int cmd_explain_show(const struct explain *x, struct err *err)
 {
-    int rc = options.html ? cmd_explain_html(x, err) : OK;
-    if (rc != OK || (options.html && !options.json))
+    int rc = html ? cmd_explain_html(x, err) : OK;
+    if (rc != OK || (html && !json))
         return rc;
     errno = 0;
-    if (options.json)
+    if (json)
         return explain_json(stdout, x) ? OK : cmd_explain_failed("the output", errno, err);
     explain_page(x);
     return fflush(stdout) == 0 ? OK : cmd_explain_failed("the output", errno, err);
 }
 
 /* Write the text, look at it, and show it. */
-static int cmd_explain_text(struct explain_options *o, struct err *err)
+static int cmd_explain_text(struct err *err)
 {
     static struct explain x;
-    size_t most = options.question == SIZE_MAX ? 16 : 256;
-    o->max_tokens = options.max_tokens == SIZE_MAX ? most : options.max_tokens;
-    o->at = options.at;
-    o->seed = options.seed;
-    int rc = explain_open(&x, o, err);
+    o.measured = json || html;
+    int rc = explain_open(&x, &o, err);
     if (rc == OK)
         rc = cmd_explain_show(&x, err);
     explain_close(&x);
     return rc;
 }
 
-/* Ask a question of the demo world. */
-static int cmd_explain_question(struct explain_options *o, struct err *err)
+static int cmd_explain_check(int n, char **args, struct err *err)
 {
-    json_t *question;
-    int rc = demo_question(&question, options.question, options.seed, err);
-    if (rc != OK)
-        return rc;
-    o->prompt = demo_question_text(question, "prompt");
-    o->prompt_size = strlen(o->prompt);
-    o->reference = demo_question_text(question, "answer");
-    rc = cmd_explain_text(o, err);
-    json_decref(question);
-    return rc;
+    if (n)
+        return err_set(err, ERR_ARG, "unexpected argument %s (give a prompt with -p)", args[0]);
+    if ((o.prompt != NULL) + (question != SIZE_MAX) != 1)
+        return err_set(err, ERR_ARG, "expected either -p or --question");
+    if (o.chat && !o.prompt)
+        return err_set(err, ERR_ARG, "--chat: expected -p, found --question");
+    if ((html || json) && o.at != SIZE_MAX)
+        return err_set(err, ERR_ARG, "--at: expected no --%s, which has all positions",
+                       html ? "output" : "json");
+    if (html && json && !strcmp(html, "-"))
+        return err_set(err, ERR_ARG, "--output: expected a file beside --json, found -");
+    int rc = output_file_check(html, err);
+    return rc == OK && layers ? parse_layers(&o.layers, layers, err) : rc;
 }
 
 static int cmd_explain_main(int n, char **args, struct err *err)
 {
-    struct explain_options o = { .layers = { SIZE_MAX, SIZE_MAX },
-                                 .span_of = options.span_of,
-                                 .chat = options.chat };
-    int rc = OK;
+    json_t *asked = NULL;
     setup_catch_interrupts();
-    if (n)
-        rc = err_set(err, ERR_ARG, "unexpected argument %s (give a prompt with -p)", args[0]);
-    else if ((options.prompt != NULL) + (options.question != SIZE_MAX) != 1)
-        rc = err_set(err, ERR_ARG, "expected either -p or --question");
-    else if (options.chat && !options.prompt)
-        rc = err_set(err, ERR_ARG, "--chat: expected -p, found --question");
-    else if ((options.html || options.json) && options.at != SIZE_MAX)
-        rc = err_set(err, ERR_ARG, "--at: expected no --%s, which has all positions",
-                     options.html ? "output" : "json");
-    else if (options.html && options.json && !strcmp(options.html, "-"))
-        rc = err_set(err, ERR_ARG, "--output: expected a file beside --json, found -");
-    if (rc == OK)
-        rc = output_file_check(options.html, err);
-    if (rc == OK && options.layers)
-        rc = parse_layers(&o.layers, options.layers, err);
-    if (rc == OK && options.prompt) {
-        o.prompt = options.prompt;
-        o.prompt_size = strlen(options.prompt);
-        rc = cmd_explain_text(&o, err);
-    } else if (rc == OK) {
-        rc = cmd_explain_question(&o, err);
+    int rc = cmd_explain_check(n, args, err);
+    if (o.max_tokens == SIZE_MAX)
+        o.max_tokens = question == SIZE_MAX ? 16 : 256;
+    if (rc == OK && question != SIZE_MAX)
+        rc = demo_question(&asked, question, o.seed, err);
+    if (rc == OK && asked) {
+        o.prompt = demo_question_text(asked, "prompt");
+        o.reference = demo_question_text(asked, "answer");
     }
+    if (rc == OK)
+        rc = cmd_explain_text(err);
+    json_decref(asked);
     return rc;
 }
 
 const struct command cmd_explain = {
     .name = "explain",
-    .summary = "show a text from inside: layers, attention, router, time",
+    .summary = "show a text from inside: layers, attention, router",
     .description =
         "Writes a text as mizzle run would, in step and without drafts, and shows what happened: "
         "for one position the residual stream and what attention and MLP add to it, what each "

@@ -86,9 +86,6 @@ async function drawn(bench, page, p) {
         spans = heads.map((head) => 100 * head.span).sort((a, b) => b - a),
         shown = await read('#span td.n');
     same(bench, of('the span'), shown, spans.slice(0, shown.length), 0.06);
-    const other = json.without.positions[p],
-        both = [router.score, 100 * top[0].p, other.router.score, 100 * other.top[0].p];
-    same(bench, of('without a head'), await read('#without td.n'), both, 6e-4);
     const say = /largest share for the (cloud|small model) is that of .*: (-?[\d.]+)\./,
         [, whose, much] = say.exec(await page.innerText('#router')) || [];
     same(bench, of('what decided'), [Number(much)], [share], 1e-3);

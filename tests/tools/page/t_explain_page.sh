@@ -37,5 +37,5 @@ LC_ALL=C tr -d '\n' <"$dir/hostile.html" | LC_ALL=C grep -q "$(printf '[\001-\03
 grep -q "$(printf '\342\200\250')" "$dir/hostile.html" && fail "U+2028"
 
 . tests/support/browser.sh
-"$MIZZLE" explain --question 1 -n 16 --span-of pofosu --without-head 0.3 --json --output "$dir/page.html" >"$dir/page.json" || fail "--question"
+"$MIZZLE" explain --question 1 -n 16 --span-of pofosu --json --output "$dir/page.html" >"$dir/page.json" || fail "--question"
 DIR=$dir CHROMIUM=$chromium NODE_PATH=$modules node tests/tools/page/explain_check.js

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/model.h"
 #include "model/text/chat.h"
@@ -28,8 +29,7 @@ static size_t explain_whole(const struct explain *x)
 size_t explain_row_at(const struct explain *x, size_t pos, size_t layer, size_t head)
 {
     size_t heads = model_config(x->engine.model)->heads, rows = explain_whole(x) * heads;
-    return rows * (pos * (pos + 1) / 2) +
-           ((layer - x->layers.from) * heads + head) * (pos + 1);
+    return rows * (pos * (pos + 1) / 2) + ((layer - x->layers.from) * heads + head) * (pos + 1);
 }
 
 const struct explain_layer *explain_layer(const struct explain *x, size_t pos, size_t layer)
@@ -115,13 +115,13 @@ static int explain_allocate(struct explain *x, const uint32_t *prompt, struct er
 static int explain_encode(struct explain *x, uint32_t **ids, struct err *err)
 {
     const struct explain_options *o = &x->o;
-    const struct chat_message message = { "user", o->prompt, o->prompt_size };
+    const struct chat_message message = { "user", o->prompt, strlen(o->prompt) };
     if (o->chat) {
         routed_chat_note(&x->engine);
         return chat_encode(x->engine.chat, ids, &x->prompt, &message, 1, CHAT_THINK_AUTO, err);
     }
-    int rc = tokenizer_encode(x->engine.tokenizer, ids, &x->prompt, o->prompt, o->prompt_size, true,
-                              err);
+    int rc = tokenizer_encode(x->engine.tokenizer, ids, &x->prompt, o->prompt, strlen(o->prompt),
+                              true, err);
     return rc != OK || x->prompt ? rc : err_set(err, ERR_ARG, "the prompt is empty");
 }
 
@@ -170,7 +170,7 @@ int explain_open(struct explain *x, const struct explain_options *o, struct err 
         rc = explain_span(x, err);
     if (rc == OK)
         rc = explain_look(x, err);
-    if (rc != OK)
+    if (rc != OK || !o->measured)
         return rc;
     doubt_look(&x->others);
     double took = x->others.took;

@@ -34,13 +34,14 @@ struct explain_range {
 
 struct explain_options {
     const char *prompt; /* borrowed, as is reference */
-    size_t prompt_size, max_tokens;
+    size_t max_tokens;
     bool chat;                   /* the prompt is a message in the model's chat template */
     size_t at;                   /* a position that the text must reach; SIZE_MAX: none */
     const char *reference;       /* the right answer to a question, or NULL */
     struct explain_range layers; /* whose attention is kept whole; from SIZE_MAX: the last alone */
     const char *span_of;         /* a part of the text, attention to which is summed; NULL */
     uint64_t seed;               /* of the policy random */
+    bool measured;               /* the machine is measured, for the operations */
 };
 
 /* What a head looks at from one position: the positions with the largest weights, and the sum of

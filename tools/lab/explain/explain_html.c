@@ -53,38 +53,26 @@ static bool html_document(FILE *to, const struct explain *x)
     return complete;
 }
 
-enum mark { POLICY, STYLE, DATA, SCRIPT, MARKS };
-
-/* Write what stands in the place of a mark. */
-static bool html_part(FILE *to, const struct explain *x, enum mark mark)
-{
-    if (mark == POLICY)
-        html_policy(to);
-    else if (mark == STYLE)
-        fwrite(asset_explain_css, 1, asset_explain_css_size, to);
-    else if (mark == SCRIPT)
-        fwrite(asset_explain_js, 1, asset_explain_js_size, to);
-    else
-        return html_document(to, x);
-    return true;
-}
-
 bool explain_html(FILE *to, const struct explain *x)
 {
-    static const char *const marks[MARKS] = { "<!--policy-->", "<!--style-->", "<!--data-->",
-                                              "<!--script-->" };
+    static const char *const marks[] = { "<!--policy-->", "<!--style-->", "<!--data-->",
+                                         "<!--script-->" }; /* in the page's order */
     const char *s = (const char *)asset_explain_html, *end = s + asset_explain_html_size;
     bool complete = true;
-    while (s < end) {
-        size_t mark = 0, left = (size_t)(end - s);
-        while (mark < MARKS &&
-               (left < strlen(marks[mark]) || memcmp(s, marks[mark], strlen(marks[mark])) != 0))
-            mark++;
-        if (mark < MARKS)
-            complete = html_part(to, x, (enum mark)mark) && complete;
+    for (size_t i = 0; i < 4; i++) {
+        size_t n = strlen(marks[i]);
+        while (s + n <= end && memcmp(s, marks[i], n) != 0)
+            fputc(*s++, to);
+        s += n;
+        if (i == 0)
+            html_policy(to);
+        else if (i == 1)
+            fwrite(asset_explain_css, 1, asset_explain_css_size, to);
+        else if (i == 2)
+            complete = html_document(to, x);
         else
-            fputc(*s, to);
-        s += mark < MARKS ? strlen(marks[mark]) : 1;
+            fwrite(asset_explain_js, 1, asset_explain_js_size, to);
     }
+    fwrite(s, 1, (size_t)(end - s), to);
     return fflush(to) == 0 && !ferror(to) && complete;
 }

@@ -1,20 +1,16 @@
 /* explain_json.c - writes what was kept as JSON, a position at a time: the whole would take many
  * times the memory as a tree. The HTML page holds the same document. */
-#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/sys/cpu.h"
-#include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
 #include "router/router.h"
 #include "tools/cli/json_report.h"
-#include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/lab/explain/explain.h"
 
@@ -120,21 +116,16 @@ static void json_units(json_t **list, const struct explain_unit *u, size_t n)
                                         json_report_real((double)u[i].adds)));
 }
 
-/* Return the score and the verdict of a position. */
-static json_t *json_verdict(const struct explain_position *at)
-{
-    return json_pack("{s:o,s:s,s:o}", "score", json_report_real((double)at->score), "verdict",
-                     at->routed ? "cloud" : "edge", "threshold",
-                     json_report_real(isnan(at->score) ? (double)NAN : (double)at->threshold));
-}
-
 static json_t *json_router(const struct explain *x, size_t pos)
 {
     const struct explain_position *at = &x->at[pos];
     char decided[EXPLAIN_WHY];
     bool network = policy_reads_network(x->routing.how.policy);
     bool sums = explain_decided(decided, x, pos);
-    json_t *o = json_verdict(at), *units = json_array();
+    json_t *o = json_pack("{s:o,s:s,s:o}", "score", json_report_real((double)at->score), "verdict",
+                          at->routed ? "cloud" : "edge", "threshold",
+                          json_report_real(isnan(at->score) ? (double)NAN : (double)at->threshold));
+    json_t *units = json_array();
     json_units(&units, at->up, at->nup);
     json_units(&units, at->down, at->ndown);
     json_report_set(&o, "decided", sums ? json_text(decided) : json_null());
@@ -271,20 +262,13 @@ static json_t *json_pass(const struct explain_pass *p)
                      ns);
 }
 
-/* Return the position that is shown first. */
-static json_t *json_telling(const struct explain *x)
-{
-    const char *why;
-    size_t pos = explain_telling(x, &why);
-    return json_pack("{s:I,s:s}", "pos", (json_int_t)pos, "why", why);
-}
-
 /* Write the members of the document. */
 static void write_document(struct writer *w)
 {
     const struct explain *x = w->x;
-    struct progress_count progress = { .what = "writing positions", .since = os_now_ns() };
     char cut[EXPLAIN_WHY];
+    const char *why;
+    size_t telling = explain_telling(x, &why);
     writer_put(w, "{\"format\":\"mizzle explain 4\",\n\"model\":", json_model(x));
     writer_put(w, ",\n\"machine\":", json_machine(x));
     writer_put(w, ",\n\"routing\":", json_routing(x));
@@ -292,7 +276,8 @@ static void write_document(struct writer *w)
     writer_put(w, ",\n\"prompt_tokens\":", json_count(x->prompt));
     writer_put(w, ",\n\"finish\":", json_text(finish_name(x->stats.finish)));
     writer_put(w, ",\n\"cut\":", explain_cut(cut, x) ? json_text(cut) : json_null());
-    writer_put(w, ",\n\"telling\":", json_telling(x));
+    writer_put(w,
+               ",\n\"telling\":", json_pack("{s:I,s:s}", "pos", (json_int_t)telling, "why", why));
     writer_put(w, ",\n\"whole\":",
                json_pack("{s:[I,I],s:[I,I]}", "layers", (json_int_t)x->layers.from,
                          (json_int_t)x->layers.to, "heads", (json_int_t)0,
@@ -302,14 +287,8 @@ static void write_document(struct writer *w)
     for (size_t i = 0; i < x->n; i++)
         writer_put(w, i ? ",\n" : "\n", json_token(x, i));
     fputs("],\n\"positions\":[", w->to);
-    for (size_t i = 0; i < x->positions && !interrupted; i++) {
+    for (size_t i = 0; i < x->positions && !interrupted; i++)
         writer_put(w, i ? ",\n" : "\n", json_position(x, i));
-        int why = errno; /* of a failed write, which isatty replaces */
-        if (w->to != stdout || !isatty(STDOUT_FILENO))
-            progress_counted(&progress, i + 1, x->positions);
-        errno = why;
-    }
-    progress_wipe(&progress);
     fputs("]", w->to);
     writer_put(w, ",\n\"reading\":", json_times(x, true));
     writer_put(w, ",\n\"writing\":", json_times(x, false));

@@ -9,7 +9,7 @@
 #include "model/text/tokenizer.h"
 #include "tools/lab/explain/explain.h"
 
-enum { COLUMNS = 80, BAR = 40, LENS = 2, HEADS = 8 }; /* shown of a layer, of a span */
+enum { COLUMNS = 80, LENS = 2, HEADS = 8 }; /* shown of a layer, of a span */
 enum { PIECE = 10, PIECE_TEXT = 64 };
 
 /* Write a token's piece in quotes, cut to PIECE columns; return the columns. What is not ASCII
@@ -75,10 +75,10 @@ static void page_tokens(const struct explain *x)
         char piece[PIECE_TEXT], entry[2 * PIECE_TEXT];
         static const char *const marks[] = { "", " cloud", " fallback", "" };
         size_t width = page_piece(piece, x, x->ids[i]);
-        size_t more = (size_t)snprintf(entry, sizeof(entry), "%s%zu %s%s",
-                                       i == x->prompt ? "| " : "", i, piece,
-                                       marks[x->tokens[i].source]) -
-                      strlen(piece);
+        size_t more =
+            (size_t)snprintf(entry, sizeof(entry), "%s%zu %s%s", i == x->prompt ? "| " : "", i,
+                             piece, marks[x->tokens[i].source]) -
+            strlen(piece);
         if (column && column + 2 + width + more > COLUMNS) {
             putchar('\n');
             column = 0;
@@ -121,9 +121,9 @@ static void page_layers(const struct explain *x, size_t pos)
 {
     putchar('\n');
     page_wrap("The residual stream of each layer: lengths of the vector that enters, of what "
-                 "attention adds, of the sum, of what the MLP adds, and of the sum that leaves "
-                 "(only vectors add up, not lengths); the likeliest if this layer were the last",
-                 0);
+              "attention adds, of the sum, of what the MLP adds, and of the sum that leaves "
+              "(only vectors add up, not lengths); the likeliest if this layer were the last",
+              0);
     puts("layer  enters   attn between    MLP  leaves");
     for (size_t l = 0; l < model_config(x->engine.model)->layers; l++) {
         const struct explain_layer *y = explain_layer(x, pos, l);
@@ -161,12 +161,8 @@ static void page_top(const struct explain *x, size_t pos)
     for (size_t i = 0; i < EXPLAIN_TOP; i++) {
         const struct likeliest *g = &x->at[pos].top[i];
         char piece[PIECE_TEXT];
-        int bar = isfinite(g->p) ? (int)lrintf(BAR * g->p) : 0;
         page_piece(piece, x, g->id);
-        printf("%7.3f%% ", 100 * (double)g->p);
-        for (int k = 0; k < bar; k++)
-            putchar('#');
-        printf("%s%s (%u)\n", bar ? " " : "", piece, (unsigned)g->id);
+        printf("%7.3f%% %s (%u)\n", 100 * (double)g->p, piece, (unsigned)g->id);
     }
 }
 
@@ -209,24 +205,18 @@ static void page_router(const struct explain *x, size_t pos)
     printf(sums ? ", threshold %+.3f\n" : "\n", (double)explain_threshold(at));
 }
 
-/* Say why this position is shown, and which options show more. The last token of an answer has no
- * position, because nothing was computed after it. */
+/* Say why this position is shown, and which options show more. */
 static void page_choice(const struct explain *x, const char *why)
 {
-    char line[2 * EXPLAIN_WHY];
+    char line[2 * EXPLAIN_WHY] = "";
     size_t last = model_config(x->engine.model)->layers - 1;
-    bool layers = x->layers.to - x->layers.from < last;
-    int n = 0;
-    line[0] = '\0';
-    if (why)
-        n = snprintf(line, sizeof(line), "This is %s; --at N shows another, 0 to %zu%s%s", why,
-                     x->positions - 1, x->positions < x->n ? ", as the last token is not read" : "",
-                     layers ? ", and " : ".");
-    if (layers)
+    int n = !why ? 0
+                 : snprintf(line, sizeof(line), "This is %s; --at N shows another, 0 to %zu. ", why,
+                            x->positions - 1);
+    if (x->layers.to - x->layers.from < last)
         snprintf(line + n, sizeof(line) - (size_t)n,
                  "--layers 0:%zu shows the heads of all layers.", last);
-    if (*line)
-        page_wrap(line, 0);
+    page_wrap(line, 0);
 }
 
 /* Print the heads that look most at the span. */
@@ -242,13 +232,8 @@ static void page_span(const struct explain *x, size_t pos)
     putchar('\n');
     page_wrap(line, 0);
     puts("layer head    share");
-    for (size_t i = 0; list && i < HEADS && i < c->layers * c->heads; i++) {
-        printf("%5zu %4zu %7.1f%%%s", list[i].layer, list[i].head, 100 * (double)list[i].share,
-               list[i].share * (BAR / 2) >= 0.5f ? " " : "");
-        for (float k = 0.5f; k <= list[i].share * (BAR / 2); k++)
-            putchar('#');
-        putchar('\n');
-    }
+    for (size_t i = 0; list && i < HEADS && i < c->layers * c->heads; i++)
+        printf("%5zu %4zu %7.1f%%\n", list[i].layer, list[i].head, 100 * (double)list[i].share);
     free(list);
 }
 

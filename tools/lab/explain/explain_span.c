@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/sys/buf.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
 #include "tools/lab/explain/explain.h"
@@ -17,25 +18,21 @@ static void span_mark(struct explain *x, size_t from, size_t to)
 
 int explain_span(struct explain *x, struct err *err)
 {
-    size_t size = 0, all = strlen(x->o.span_of), n;
-    bool found = false;
-    for (size_t p = 0; p < x->positions; p++, size += n)
-        tokenizer_bytes(x->engine.tokenizer, x->ids[p], &n);
-    char *text = malloc(size + 1);
-    if (!text)
-        return err_set(err, ERR_NOMEM, "out of memory");
-    size = 0;
-    for (size_t p = 0; p < x->positions; p++, size += n) {
+    struct buf text = { 0 };
+    size_t all = strlen(x->o.span_of), n;
+    bool found = false, fine = true;
+    for (size_t p = 0; fine && p < x->positions; p++) {
         const char *s = tokenizer_bytes(x->engine.tokenizer, x->ids[p], &n);
-        if (n)
-            memcpy(text + size, s, n);
+        fine = buf_add(&text, s, n);
     }
-    for (size_t at = 0; all && at + all <= size; at++)
-        if (memcmp(text + at, x->o.span_of, all) == 0) {
+    for (size_t at = 0; fine && all && at + all <= text.n; at++)
+        if (memcmp(text.p + at, x->o.span_of, all) == 0) {
             found = true;
             span_mark(x, at, at + all);
         }
-    free(text);
+    buf_free(&text);
+    if (!fine)
+        return err_set(err, ERR_NOMEM, "out of memory");
     return found ? OK
                  : err_set(err, ERR_ARG, "--span-of: expected a part of the text, found '%s'",
                            x->o.span_of);

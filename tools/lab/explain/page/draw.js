@@ -190,39 +190,6 @@ function drawRouter() {
     if (router.bias !== null) box.append(...unitTable(router));
 }
 
-/* What happens without a head: who writes next and what the small model would write, and the text
- * that is written then. */
-function drawWithout() {
-    const { without } = doc;
-    $('without-part').hidden = !without;
-    if (!without) return;
-    const table = tableOf('', ['Head', '>Score', 'Who writes', 'Small model', '>%']);
-    $('without-name').textContent = `Without head ${without.head} of layer ${without.layer}`;
-    for (const [name, { positions }] of [
-        ['with it', doc],
-        ['without', without],
-    ]) {
-        const { top, router } = positions[chosen.p],
-            scored = router.score !== null,
-            tr = row(table, [
-                name,
-                scored ? router.score.toFixed(4) : 'none',
-                scored ? (router.verdict === 'cloud' ? 'the cloud' : 'the small model') : '',
-                chip(top[0].piece),
-                percent(top[0].p, 3),
-            ]);
-        [1, 4].forEach((i) => (tr.children[i].className = 'n'));
-    }
-    emptied('without').append(table);
-    emptied('without-text').append(
-        ...without.tokens.map(({ piece, source }) => {
-            const item = make('li', `t ${source}`);
-            item.append(fill(make('span'), piece, false));
-            return item;
-        })
-    );
-}
-
 /* By how many degrees adding turns a vector: its length before, what is added, its length after. */
 function turned(before, added, after) {
     const cosine = (before ** 2 + after ** 2 - added ** 2) / (2 * before * after);

@@ -69,7 +69,6 @@ function draw() {
         drawLadder();
         drawLens();
         drawAttention();
-        drawWithout();
         drawTime();
     }
 }
