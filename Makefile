@@ -95,7 +95,7 @@ flags.router/learn/fit_mlp   := -O3
 flags.router/learn/fit_citer := -O3
 flags.tools/lab/eval/statistics := -O3
 endif
-LINUX_USERS := kernels/sys/os tests/kernels/t_pool tools/lab/bench/counts tools/lab/machine/limits
+LINUX_USERS := kernels/sys/os tests/kernels/t_pool tools/lab/machine/limits
 $(foreach f,$(if $(filter 1,$(PORTABLE)),$(LINUX_USERS)),$(eval flags.$f := -DPORTABLE))
 
 # The sources of a layer: those of its folder and of the folders in it.

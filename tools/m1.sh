@@ -45,7 +45,7 @@ part() { # TITLE COMMAND...: the command's output below the title; its failure i
                     --shape qwen2.5-0.5b --type $type $sizes -o csv
             done
         done
-        part "products of each set" "$MIZZLE" bench kernels --only matmul_q8 ${QUICK:+-r 1} -o csv
+        part "products of each set" "$MIZZLE" bench kernels matmul_q8 ${QUICK:+-r 1} -o csv
         [ -z "${tests:-}" ] || part "tests of each set" env ${QUICK:+KERNELS_ROUNDS=1} "$tests"
     }
 } >"$out"

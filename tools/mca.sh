@@ -90,4 +90,4 @@ done
 [ $here = 1 ] || exit 0
 [ "$isa" != "${ISA:-}" ] || set -- --isa "$isa"
 echo
-exec "$program" bench kernels --only "$symbol" --isa "$isa"
+exec "$program" bench kernels "$symbol" --isa "$isa"

@@ -19,13 +19,7 @@ if [ $failed -ne 0 ]; then
     ! grep '^FAIL' "$1.log" | grep -vq ', nearly right: ' || exit 1
 fi
 [ $# -eq 3 ] || exit 0
-# On a terminal, stderr shows how far it is; elsewhere, it is shown if the benchmark fails.
-if [ -t 2 ]; then
-    ${RUN:-} "$3" bench kernels --only "$2" -r 2 -o csv >"$3.csv"
-else
-    ${RUN:-} "$3" bench kernels --only "$2" -r 2 -o csv >"$3.csv" 2>"$3.err" ||
-        { cat "$3.err" >&2; exit 1; }
-fi
+${RUN:-} "$3" bench kernels "$2" -r 2 -o csv >"$3.csv"
 awk -F, '
     # A shape is in quotes and may hold a comma.
     { gsub(/, /, "; "); gsub(/"/, "") }

@@ -1,6 +1,7 @@
 /* t_bench_figures.c - the arithmetic of `mizzle bench`, with times made up by hand: the rate of
  * threads that read, the level that holds data, medians, shares of limits, and what is doubtful.
- * Rows of its reports say so, and are printed whole or not at all when an allocation fails. */
+ * Rows of its reports say so, and are printed whole or not at all when an allocation fails. The
+ * loops of `bench limits` run, and read what they should. */
 
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/pool.h"
@@ -10,10 +11,10 @@
 #include "tests/support/tiny.h"
 #include "tools/lab/bench/bench_model.h"
 #include "tools/lab/bench/bench_ops.h"
+#include "tools/lab/machine/limits.h"
 #include "tools/cli/setup.h"
 
 static struct err err;
-
 static bool near(double a, double b)
 {
     return fabs(a - b) <= 1e-9 * fabs(b);
@@ -237,21 +238,6 @@ static void print_kernels(void)
     row_end(&b.row);
 }
 
-/* A call of 1000 cycles and 2500 instructions, without the other events. */
-static void print_counts(void)
-{
-    struct kernels_report b = { .row.format = form };
-    struct bench_point p = a_point;
-    for (size_t i = 0; i < COUNT_EVENTS; i++)
-        p.count[i] = -1;
-    b.counts[COUNT_CYCLES] = b.counts[COUNT_INSTRUCTIONS] = b.counts[COUNT_TLB_MISSES] = true;
-    p.count[COUNT_CYCLES] = 1000;
-    p.count[COUNT_INSTRUCTIONS] = 2500;
-    p.count[COUNT_TLB_MISSES] = 3;
-    CHECK(kernels_report_row(&b, &p, 2, NULL) == OK);
-    row_end(&b.row);
-}
-
 /* Texts of ten tokens in a second, and memory at 25 GB/s. */
 static struct bench_test a_test(size_t texts, size_t threads)
 {
@@ -319,9 +305,6 @@ static void says(const char *want)
 /* Each row in one format, and one of them in all, since row.c writes them alike. */
 static void check_reports(void)
 {
-    print_as("md", print_counts);
-    says(" doubtful | cycles | instructions | IPC | TLB misses |\n");
-    says(" |  | 1000.0 | 2500.0 | 2.50 | 3.0 |\n");
     print_as("md", print_kernels);
     says("|\n| y | z | 0.10 | 30.00 | L3 | 60 % | 10.00 | 50 % | 2.00 |  |\n");
     says(" | 60.00 | L3 | 120 % | 10.00 | 50 % | 2.00 | " OVER " |\n");
@@ -356,10 +339,10 @@ static int report_kernels(void)
     return kernels_report_row(&b, &a_point, 2, &err);
 }
 
-/* A row with the times of the operations and of the router, and a name that is no UTF-8. */
+/* A row with the times of the operations, and a name that is no UTF-8. */
 static int report_model(void)
 {
-    static struct op_limits limits = { .int8 = 10, .f32 = 10 };
+    static struct op_limits bounds = { .int8 = 10, .f32 = 10 };
     static struct bench_ops ops = { .samples = 1, .plain = { 1e6 }, .watched = { 1e6 } };
     struct bench_test t = a_test(1, 1);
     struct model_figures f;
@@ -367,13 +350,10 @@ static int report_model(void)
         .row.format = form, .model = "tiny\xff", .kv = "f16", .engine = &engine
     };
     for (size_t i = 0; i < READ_LEVELS; i++)
-        limits.levels[i] = (struct read_level){ "L1", 1 << 20, 10 };
-    limits.level = limits.levels;
-    ops.limits = &limits;
+        bounds.levels[i] = (struct read_level){ "L1", 1 << 20, 10 };
+    bounds.level = bounds.levels;
+    ops.limits = &bounds;
     ops.times.model = engine.model;
-    t.pairs = 2;
-    for (size_t i = 0; i < 4; i++)
-        t.score[i] = t.edge[i % 2] = t.routed[i % 2] = 1e6;
     model_figures(&f, &t, 2000000000);
     return model_report_row(&b, &t, &f, &ops, &err);
 }
@@ -471,6 +451,39 @@ static void check_probe(void)
     pool_close(pool);
 }
 
+enum { WORDS = 8 * 150 + 5 };
+
+/* The loops behind `mizzle bench limits` run, and the reading loop reads every word. */
+static void check_loops(void)
+{
+    static const unsigned sets[] = { 0, CPU_AVX2, CPU_AVX2 | CPU_AVX512 };
+    uint64_t *p = os_alloc(WORDS * sizeof(*p));
+    CHECK(p);
+    for (size_t n = 0; n <= WORDS; n++) {
+        uint64_t want = 0;
+        for (size_t i = 0; i < n; i++)
+            want ^= p[i] = rand_u64(1, n * WORDS + i);
+        for (size_t s = 0; s < sizeof(sets) / sizeof(sets[0]); s++)
+            if ((cpu_detect() & sets[s]) == sets[s])
+                for (size_t streams = 1; streams <= 4; streams *= 2) {
+                    CHECK(limits_read(p, n, streams, 1, sets[s]) == want);
+                    CHECK(limits_read(p, n, streams, 2, sets[s]) == 0);
+                    CHECK(limits_read(p, n, streams, 3, sets[s]) == want);
+                }
+    }
+    os_free(p, WORDS * sizeof(*p));
+    /* Levels of cache have sizes, be they the system's or usual ones. */
+    for (unsigned level = 1; level <= 3; level++)
+        CHECK(limits_cache(level) >= (size_t)4096 << level && limits_cache(level) < (size_t)1
+                                                                                        << 40);
+    CHECK(limits_cache(1) < limits_cache(3));
+    CHECK(limits_peak_memory() > (size_t)1 << 20);
+    CHECK(limits_count > 0);
+    for (size_t i = 0; i < limits_count; i++)
+        if ((cpu_detect() & limits[i].needs) == limits[i].needs)
+            limits[i].run(1000);
+}
+
 int main(void)
 {
     check_rates();
@@ -482,5 +495,6 @@ int main(void)
     check_rows();
     check_stairs();
     check_probe();
+    check_loops();
     return 0;
 }

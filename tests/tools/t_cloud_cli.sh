@@ -19,8 +19,7 @@ refuses 2 "--cloud-key-file goes with --check" cloud --port 0 --cloud-key-file "
 refuses 2 "0.0.0.0.*--api-key-file" cloud --port 0 --host 0.0.0.0
 refused 2 cloud --port 65536
 each 'refused 2 cloud --port 0' "--cloud-proxy x" "--cloud-model x" "--cloud-timeout 5" "--cloud-tokens 2" \
-    "--latency 600001" extra "--fault nope" "--fault 500:2" "--loss 1" "--loss -1" \
-    "--bandwidth x" "--bandwidth 1," "--bandwidth 1,2,3" "--cloud-api vllm" \
+    "--latency 600001" extra "--fault nope" "--fault 500:2" "--cloud-api vllm" \
     "--api-key sesame"
 "$MIZZLE" cloud --fault help >"$dir/faults" || fail "--fault help"
 [ "$(wc -l <"$dir/faults")" -ge 60 ] || fail "--fault help lists $(wc -l <"$dir/faults")"
@@ -48,7 +47,7 @@ stop_server TERM 0
 [ ! -s "$dir/served" ] || fail "the server wrote to stdout"
 
 for api in openai sglang llamacpp; do
-    start --cloud-api $api --bandwidth 1000000,2000000 --loss 0.001 || fail "no start as $api"
+    start --cloud-api $api --latency 1 || fail "no start as $api"
     expect 0 cloud --check "$url"
     shows "dialect $api"
     if [ $api = sglang ]; then # whose other path gives text alone

@@ -135,7 +135,7 @@ static void test_zero(void)
     REFUSED_BY(cloud, "--max-queue: expected a whole number of at least 1", "--max-queue", "0");
     REFUSED_BY(router_train, "--width: expected a whole number of at least 1", "--width", "0");
     REFUSED_BY(router_calibrate, "--n-predict: expected a whole number of", "-n", "0");
-    REFUSED_BY(pretrain, "--steps: expected a whole number of at least 1", "--steps", "0");
+    REFUSED_BY(cloud, "--context: expected a whole number of at least 1", "--context", "0");
 }
 
 /* An option that only other commands have: they are named, and no other option is suggested unless

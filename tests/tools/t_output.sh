@@ -63,7 +63,7 @@ done
     ulimit -f 2
     writes 3 logits --ids 1,2,3,4,5,6 -o "$dir/made/f32"
     writes 3 logits --ids 1,2,3,4,5,6 -o "$dir/made/new"
-    writes 3 pretrain --only 0.1 --steps 1 -q -o "$dir/made"
+    writes 3 pretrain 0.1 -q -o "$dir/made"
     exit 0
 ) || exit 1
 cmp -s "$dir/made/f32" "$dir/kept" || fail "a full disk spoilt the file that was there"
@@ -73,7 +73,7 @@ cmp -s "$dir/made/f32" "$dir/kept" || fail "a full disk spoilt the file that was
 if [ "$(id -u)" -eq 0 ]; then
     mkdir "$dir/all" && ln -s /dev/null "$dir/all/null" && ln -s .. "$dir/all/up"
     chmod 1777 "$dir/all" && chown -h 65534 "$dir/all/null" "$dir/all/up"
-    for to in 'logits --ids 1 -o null' 'pretrain --only 0.1 --steps 1 -o up/new' \
+    for to in 'logits --ids 1 -o null' 'pretrain 0.1 -o up/new' \
         'router collect -n 1 --labels divergent -o up/new'; do
         # shellcheck disable=SC2086
         writes 3 ${to% *} "$dir/all/${to##* }"

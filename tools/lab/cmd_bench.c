@@ -1,34 +1,64 @@
-/* cmd_bench.c - `mizzle bench`: the commands that measure, one for each subject; here what they
- * share, and the two that need no model: limits and memory. */
+/* cmd_bench.c - `mizzle bench`: the commands that measure, one for each subject. */
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "tools/lab/bench/subject.h"
+#include "tools/lab/bench/bench_model.h"
+#include "tools/lab/tuning/compare.h"
+#include "tools/cli/setup.h"
+#include "tools/command.h"
 
-enum { UNSET = 0x7fffffff, MOST_TOKENS = 1 << 20 }; /* UNSET: -r was not given */
-struct bench_options bench_opts = { .format = "md", .repeat = UNSET };
-struct bench_model_options bench_model_opts = { .prompt = "512",
-                                                .gen = "128",
-                                                .depth = "0",
-                                                .texts = "1",
-                                                .context = "512,4096,32768",
-                                                .type = "q8_0" };
-const char *bench_threads;
+enum { UNSET = 0x7fffffff, REPEAT = 5, MOST_TOKENS = 1 << 20 }; /* UNSET: -r was not given */
+static struct bench_options opts = { .format = "md", .repeat = UNSET };
+static struct bench_model_options model_opts = { .prompt = "512",
+                                                 .gen = "128",
+                                                 .depth = "0",
+                                                 .texts = "1",
+                                                 .context = "512,4096,32768",
+                                                 .type = "q8_0" };
+static const char *threads_text;
+static bool compare;
 
-int bench_begin(size_t repeat, struct err *err)
+/* Rows of option tables. Each subject says its own default. */
+#define ROW_OUTPUT                                          \
+    {                                                       \
+        "--output", "-o", OPTION_STR, &opts.format, "FORM", \
+            "Print as md, csv, json or jsonl (default: md)" \
+    }
+#define ROW_REPEAT                                                                       \
+    {                                                                                    \
+        "--repeats", "-r", OPTION_SIZE, &opts.repeat, "N",                               \
+            "Take N samples of each test and show the median, at most 1000 (default: 5)" \
+    }
+#define ROW_SHAPE(otherwise)                                                             \
+    {                                                                                    \
+        "--shape", NULL, OPTION_STR, &model_opts.shape, "NAME",                          \
+            "Take random weights of this shape instead of a file: qwen2.5-0.5b, -1.5b, " \
+            "-3b, -7b, qwen3-0.6b, -1.7b, -4b or -8b (default: " otherwise ")"           \
+    }
+#define ROW_TYPE                                                                          \
+    {                                                                                     \
+        "--type", NULL, OPTION_STR, &model_opts.type, "TYPE",                             \
+            "Give every matrix of --shape this type: f32, bf16, one of GGUF's from q8_0 " \
+            "to q2_k and iq4_xs, or the mix q4_k_m (default: q8_0)"                       \
+    }
+#define ROW_KV                                                       \
+    {                                                                \
+        "--kv", NULL, OPTION_STR, &shared_options.engine.kv, "TYPE", \
+            "Keep keys and values in f32, f16 or q8 (default: f16)"  \
+    }
+
+/* Begin a subject: check the options that several subjects have, and catch interrupts. */
+static int bench_begin(struct err *err)
 {
-    struct bench_options *o = &bench_opts;
-    const char *format = o->format;
-    bool given = o->repeat != UNSET;
-    int rc = OK;
+    const char *f = opts.format;
+    bool given = opts.repeat != UNSET;
     setup_catch_interrupts();
-    if (given && (o->repeat < 1 || o->repeat > BENCH_REPEAT))
-        rc = err_set(err, ERR_ARG, "-r: expected 1 to %d, found %zu", BENCH_REPEAT, o->repeat);
-    else if (strcmp(format, "md") && strcmp(format, "csv") && strcmp(format, "json") &&
-             strcmp(format, "jsonl"))
-        rc = err_set(err, ERR_ARG, "-o: expected md, csv, json or jsonl, found %s", format);
-    o->repeat = given ? o->repeat : repeat;
-    return rc;
+    if (given && (opts.repeat < 1 || opts.repeat > BENCH_REPEAT))
+        return err_set(err, ERR_ARG, "-r: expected 1 to %d, found %zu", BENCH_REPEAT, opts.repeat);
+    if (strcmp(f, "md") && strcmp(f, "csv") && strcmp(f, "json") && strcmp(f, "jsonl"))
+        return err_set(err, ERR_ARG, "-o: expected md, csv, json or jsonl, found %s", f);
+    opts.repeat = given ? opts.repeat : (size_t)REPEAT;
+    return OK;
 }
 
 int bench_list(struct bench_list *out, const char *option, const char *text, struct err *err)
@@ -58,20 +88,167 @@ size_t bench_list_most(const struct bench_list *l)
     return most;
 }
 
-int bench_threads_of(bool many, struct err *err)
+static const struct option_group kernels_options = {
+    "Options",
+    (const struct option[]){
+        ROW_OUTPUT,
+        ROW_REPEAT,
+        OPTION_ROW_ISA("all sets; a set that is named stands beside scalar"),
+        { "--compare", NULL, OPTION_FLAG, &compare, NULL,
+          "Measure nothing, but say how the rows of two files of -o json or jsonl differ, from "
+          "the first to the second; FILE:SET takes those of one set, to compare two sets" },
+        OPTION_END,
+    },
+};
+
+static int cmd_bench_kernels_main(int n, char **args, struct err *err)
 {
-    struct bench_list *threads = &bench_model_opts.threads;
-    int rc = bench_threads ? bench_list(threads, "-t", bench_threads, err) : OK;
-    if (rc == OK && !many && threads->n > 1)
-        rc = err_set(err, ERR_ARG, "-t: expected one number, found %s", bench_threads);
-    return rc;
+    const char *beside = opts.repeat != UNSET        ? "-r"
+                         : shared_options.engine.isa ? "--isa"
+                         : strcmp(opts.format, "md") ? "-o"
+                                                     : NULL;
+    int rc = bench_begin(err);
+    if (rc == OK && compare && beside)
+        rc = err_set(err, ERR_ARG, "--compare: expected no other option, found %s", beside);
+    else if (rc == OK && compare && n != 2)
+        rc = err_set(err, ERR_ARG, "--compare: expected two files, found %d", n);
+    else if (rc == OK && compare)
+        rc = compare_kernels(args[0], args[1], err);
+    else if (rc == OK && n > 1)
+        rc = err_set(err, ERR_ARG, "unexpected argument %s", args[1]);
+    opts.only = n ? args[0] : NULL;
+    return rc == OK && !compare ? bench_kernels(&opts, err) : rc;
 }
+
+const struct command cmd_bench_kernels = {
+    .name = "bench kernels",
+    .summary = "time each operation alone, beside its limits",
+    .args = "[OPERATION | --compare OLD NEW]",
+    .description =
+        "Times an operation, or all, of every kernel set at the shapes of Qwen2.5-0.5B, on one "
+        "thread, products with 1 to 192 tokens. It holds each against two limits that it measures "
+        "first: how fast the level of cache that holds the call's data (or the memory) is read, "
+        "and the peak of the set's own instructions. Each operation has a table. Its columns "
+        "are:\n\n"
+        "  us         median time of a call (csv, json: ns)\n"
+        "  GB/s       what a call has to read at least, in that time\n"
+        "  data in    nearest level that holds the call's data: L1, L2, L3 or memory\n"
+        "  of that    GB/s as a share of how fast this level is read (json: read_gb_s)\n"
+        "  GOP/s      additions and multiplications in that time\n"
+        "  of peak    GOP/s as a share of the peak (json: peak_gop_s)\n"
+        "  x scalar   speed beside the scalar set with one token\n"
+        "  doubtful   why the row is: over 100 % of a limit, or other programs ran; then\n"
+        "             with the best of many short windows, and the time that the thread\n"
+        "             ran (json: best_ns, cpu_ns, on_cpu, others)\n\n"
+        "A model reads all of its weights between two uses of a matrix, so caches keep none of "
+        "them. Where a cache may hold the matrix of a row with 1 or 8 tokens, a second row, cold, "
+        "takes another one each time: in turn from more memory than L3 has, but at most an eighth "
+        "of the machine's. Scalar is slow and is timed with one token.\n\n"
+        "--compare says for each row of both files whether the second is faster, with an interval "
+        "of 95 % (sign test). Machines change their speed from minute to minute, so let two "
+        "programs take turns, six times or more, and append the rows of each to one file:\n\n"
+        "  for i in 1 2 3 4 5 6 7 8 9; do\n"
+        "      ./old bench kernels matmul_q8 -r 3 -o jsonl >>old.jsonl\n"
+        "      ./new bench kernels matmul_q8 -r 3 -o jsonl >>new.jsonl\n"
+        "  done\n"
+        "  mizzle bench kernels --compare old.jsonl new.jsonl\n\n"
+        "Is one set faster than another? Each run has the rows of both:\n\n"
+        "  mizzle bench kernels --compare new.jsonl:avx2 new.jsonl:avx512vnni\n\n"
+        "perf counts what the processor does meanwhile, where it can:\n\n"
+        "  perf stat -d mizzle bench kernels matmul_q8 --isa avx2",
+    .groups = (const struct option_group *const[]){ &kernels_options, NULL },
+    .run = cmd_bench_kernels_main,
+    .most = 2,
+};
+
+static const struct option_group model_options = {
+    "Options",
+    (const struct option[]){
+        ROW_OUTPUT,
+        ROW_REPEAT,
+        { "--prompt", "-p", OPTION_STR, &model_opts.prompt, "N[,N...]",
+          "Evaluate a prompt of N tokens (default: 512)" },
+        { "--n-predict", "-n", OPTION_STR, &model_opts.gen, "N[,N...]",
+          "Generate N tokens one at a time (default: 128)" },
+        { "--context", "-d", OPTION_STR, &model_opts.depth, "N[,N...]",
+          "Fill the KV cache with N tokens before each test (default: 0)" },
+        { "--threads", "-t", OPTION_STR, &threads_text, "N[,N...]",
+          "Measure with each number of threads (default: all processors)" },
+        OPTION_ROW_ISA("the best"),
+        { "--model", "-m", OPTION_STR, &shared_options.engine.model, "NAME",
+          "Measure this model: PATH, ORG/NAME or NAME:TYPE, as for run (default: the demo pair)" },
+        ROW_SHAPE("none"),
+        ROW_TYPE,
+        ROW_KV,
+        { "--parallel", NULL, OPTION_STR, &model_opts.texts, "N[,N...]",
+          "Generate -n tokens of each of N texts at once, one token of each in a pass "
+          "(default: 1)" },
+        { "--by-op", NULL, OPTION_FLAG, &model_opts.by_op, NULL,
+          "Show where the time of a token, or of a prompt, goes, by kind of operation" },
+        OPTION_END,
+    },
+};
+
+static int cmd_bench_model_main(int n, char **args, struct err *err)
+{
+    int rc = bench_begin(err);
+    (void)n, (void)args;
+    if (rc == OK && threads_text)
+        rc = bench_list(&model_opts.threads, "-t", threads_text, err);
+    return rc == OK ? bench_model(&opts, &model_opts, err) : rc;
+}
+
+const struct command cmd_bench_model = {
+    .name = "bench model",
+    .summary = "measure the speed of a model",
+    .description =
+        "Measures tokens per second. It evaluates a prompt of -p tokens at once, then -n tokens "
+        "one at a time, with the output head; 0 leaves one out. A list of numbers gives one row "
+        "for each. Every test is warmed up before its samples. The columns are:\n\n"
+        "  test       pp512: a prompt of 512 tokens; tg128: 128 tokens generated; x 8: of\n"
+        "             each of 8 texts; @ d4096: after 4096 tokens\n"
+        "  t/s        tokens per second of all texts, the median of the samples (avg_ts),\n"
+        "             and their standard deviation\n"
+        "  each       tokens per second of each text (text_ts)\n"
+        "  read       GB/s of weights read, once for all texts of a pass\n"
+        "  probe      GB/s that the memory can be read, before and after the samples\n"
+        "  of probe   read as a share of the larger of the two\n"
+        "  x 1 thread speed beside one thread, with several numbers in -t, of which 1 is\n"
+        "             the first\n"
+        "  waiting    share of the time of all threads in which they wait for each other,\n"
+        "             in a part of the test that is timed for this alone\n"
+        "  doubtful   why the row is, see below\n\n"
+        "csv, json and jsonl have llama-bench's keys, these figures and every sample. avg_ts and "
+        "avg_ns, as llama-bench calls them, are medians, too.\n\n"
+        "Generating a token reads all weights, so the read bandwidth of the memory is its limit. "
+        "The same threads probe it right before the samples and right after. A row is doubtful if "
+        "it is over 100 % of the better probe, unless the last level of cache holds the weights; "
+        "if its probes differ by more than a fifth; if its threads get what one gets (less than "
+        "5 % more); if they ran less than 90 % of the time; or if other programs kept more than a "
+        "quarter of a processor busy. Of a busy machine the speed of the shortest pass follows, or "
+        "of the shortest sample of a prompt, and that by the time in which the threads ran (json: "
+        "best_ts, cpu_ts, others).\n\n"
+        "The first tokens of a model try ways to walk the weights, for each type "
+        "(kernels/README.md, One token). The samples begin when a way is chosen. Below the table, "
+        "or as tuning in json, stands what each way took.\n\n"
+        "--by-op takes as many samples again, every other one timed inside, and shows below each "
+        "row which kinds of operation its time goes to: calls, milliseconds, share of the sum, "
+        "what they read at least (MB, GB/s) and compute at least (Mop, GOP/s), and how near they "
+        "come to the limit that holds for them. Attention and norms need little of both, so their "
+        "share is low. Last is what a token, or the prompt, took without being watched.\n\n"
+        "  mizzle bench model --shape qwen2.5-0.5b --type q8_0 -t 2\n"
+        "  mizzle bench model -m model.gguf -p 128,512 -n 128 -d 0,4096 -t 1,2 -o json\n"
+        "  mizzle bench model --shape qwen2.5-0.5b --by-op -p 192 -n 32\n"
+        "  mizzle bench model --shape qwen2.5-0.5b --parallel 1,2,4,8 -p 0 -n 32",
+    .groups = (const struct option_group *const[]){ &model_options, NULL },
+    .run = cmd_bench_model_main,
+};
 
 static const struct option_group limits_options = {
     "Options",
     (const struct option[]){
-        BENCH_ROW_OUTPUT,
-        { "--threads", "-t", OPTION_STR, &bench_threads, "N",
+        ROW_OUTPUT,
+        { "--threads", "-t", OPTION_STR, &threads_text, "N",
           "Measure with one thread and with N (default: all processors)" },
         OPTION_END,
     },
@@ -79,11 +256,14 @@ static const struct option_group limits_options = {
 
 static int cmd_bench_limits_main(int n, char **args, struct err *err)
 {
-    int rc = bench_begin(1, err);
+    struct bench_list threads = { .n = 0 };
+    int rc = bench_begin(err);
     (void)n, (void)args;
-    if (rc == OK)
-        rc = bench_threads_of(false, err);
-    return rc == OK ? bench_limits(&bench_opts, bench_model_opts.threads.at[0], err) : rc;
+    if (rc == OK && threads_text)
+        rc = bench_list(&threads, "-t", threads_text, err);
+    if (rc == OK && threads.n > 1)
+        rc = err_set(err, ERR_ARG, "-t: expected one number, found %s", threads_text);
+    return rc == OK ? bench_limits(&opts, threads.at[0], err) : rc;
 }
 
 const struct command cmd_bench_limits = {
@@ -95,8 +275,7 @@ const struct command cmd_bench_limits = {
         "as for model; of caches and arithmetic the best of several passes counts. L3 ends "
         "at the largest working set that is read a quarter faster than memory, whatever the "
         "system tells. A row in which the threads get what one gets is marked, and one during "
-        "which "
-        "other programs ran.\n\n"
+        "which other programs ran.\n\n"
         "  mizzle bench limits -o csv",
     .groups = (const struct option_group *const[]){ &limits_options, NULL },
     .run = cmd_bench_limits_main,
@@ -105,11 +284,11 @@ const struct command cmd_bench_limits = {
 static const struct option_group memory_options = {
     "Options",
     (const struct option[]){
-        BENCH_ROW_OUTPUT,
-        BENCH_ROW_SHAPE("qwen2.5-0.5b"),
-        BENCH_ROW_TYPE,
-        BENCH_ROW_KV,
-        { "--context", "-c", OPTION_STR, &bench_model_opts.context, "N[,N...]",
+        ROW_OUTPUT,
+        ROW_SHAPE("qwen2.5-0.5b"),
+        ROW_TYPE,
+        ROW_KV,
+        { "--context", "-c", OPTION_STR, &model_opts.context, "N[,N...]",
           "Give the KV cache room for N tokens (default: 512,4096,32768)" },
         OPTION_END,
     },
@@ -117,9 +296,9 @@ static const struct option_group memory_options = {
 
 static int cmd_bench_memory_main(int n, char **args, struct err *err)
 {
-    int rc = bench_begin(1, err);
+    int rc = bench_begin(err);
     (void)n, (void)args;
-    return rc == OK ? bench_memory(&bench_opts, &bench_model_opts, err) : rc;
+    return rc == OK ? bench_memory(&opts, &model_opts, err) : rc;
 }
 
 const struct command cmd_bench_memory = {

@@ -23,8 +23,6 @@ enum { ROUNDS = 5, NAME = 128, MAX_LATENCY_MS = 600000 };
 
 static const char *check_url;
 static size_t context, slots, queue, latency; /* ms of a round trip */
-static const char *bandwidth; /* "N" or "UP,DOWN", bytes per second; NULL: no limit */
-static float loss;            /* share of the packets */
 static uint64_t seed;
 static struct option_list fault_list;
 
@@ -50,34 +48,21 @@ static const struct option_group server_opts = {
 };
 
 static const struct option_group network_opts = {
-    "Simulated network",
+    "Network and faults",
     (const struct option[]){
         { "--latency", NULL, OPTION_SIZE, &latency, "MS",
           "Delay each answer by a round trip of MS milliseconds (default: 0)" },
-        { "--bandwidth", NULL, OPTION_STR, &bandwidth, "N[,N]",
-          "Limit each connection to N bytes per second, or to UP,DOWN; 0: no limit (default: 0)" },
-        { "--loss", NULL, OPTION_FLOAT, &loss, "RATE",
-          "Lose this share of the packets; each loss costs a retransmission timeout of 200 ms "
-          "plus the latency, doubled if the packet is lost again (default: 0)" },
-        OPTION_END,
-    },
-};
-
-static const struct option_group fault_opts = {
-    "Faults",
-    (const struct option[]){
         { "--fault", NULL, OPTION_LIST, &fault_list, "NAME[:RATE]",
           "Apply this fault to completions, or to the given share of them; may be given 16 times, "
           "and the first fault drawn applies; `--fault help` lists the names (default: none)" },
-        { "--seed", "-s", OPTION_U64, &seed, "N", "Seed for loss and faults (default: 0)" },
+        { "--seed", "-s", OPTION_U64, &seed, "N", "Seed for faults (default: 0)" },
         OPTION_END,
     },
 };
 
-static const struct option_group *const groups[] = {
-    &listen_option_rows,     &server_opts, &network_opts, &fault_opts, &engine_option_rows,
-    &cloud_call_option_rows, NULL
-};
+static const struct option_group *const groups[] = { &listen_option_rows,     &server_opts,
+                                                     &network_opts,           &engine_option_rows,
+                                                     &cloud_call_option_rows, NULL };
 
 /* Serve until a signal arrives; return the exit status. */
 static int cmd_cloud_serve(const struct stand_in_options *o, struct err *err)
@@ -226,32 +211,6 @@ static const char *cloud_client_option(void)
                                   : NULL;
 }
 
-/* Parse --bandwidth: "1000", or "1000,2000" for up and down. */
-static int cmd_cloud_bandwidth(struct stand_in_net *net, const char *text, struct err *err)
-{
-    char up[13] = "", down[13] = "";
-    int one = 0, both = 0;
-    sscanf(text, "%12[0-9]%n,%12[0-9]%n", up, &one, down, &both);
-    if (!one || text[both ? both : one])
-        return err_set(err, ERR_ARG, "--bandwidth: expected N or UP,DOWN, found %s", text);
-    net->up = strtoull(up, NULL, 10);
-    net->down = strtoull(both ? down : up, NULL, 10);
-    return OK;
-}
-
-/* Read the options of the network. */
-static int cmd_cloud_network(struct stand_in_net *net, struct err *err)
-{
-    if (latency > MAX_LATENCY_MS)
-        return err_set(err, ERR_ARG, "--latency: expected 0 to %d, found %zu", MAX_LATENCY_MS,
-                       latency);
-    if (!(loss >= 0 && loss < 1))
-        return err_set(err, ERR_ARG, "--loss: expected 0 or more, below 1, found %g", (double)loss);
-    net->latency_ms = (unsigned)latency;
-    net->loss = (double)loss;
-    return bandwidth ? cmd_cloud_bandwidth(net, bandwidth, err) : OK;
-}
-
 /* Check ranges and combinations of the options, and parse those that have a form of their own. */
 static int cmd_cloud_read_options(struct stand_in_options *o, struct err *err)
 {
@@ -264,25 +223,22 @@ static int cmd_cloud_read_options(struct stand_in_options *o, struct err *err)
         return err_set(err, ERR_ARG,
                        "--cloud-api: expected openai, sglang, llamacpp or auto, found %s",
                        shared_options.cloud_api);
-    int rc = cmd_cloud_network(&o->net, err);
+    if (latency > MAX_LATENCY_MS)
+        return err_set(err, ERR_ARG, "--latency: expected 0 to %d, found %zu", MAX_LATENCY_MS,
+                       latency);
+    int rc = OK;
     for (size_t i = 0; i < fault_list.n && rc == OK; i++)
         rc = stand_in_fault_add(&o->faults, fault_list.at[i], err);
     return rc;
 }
 
-/* True when `--fault help` was given. */
-static bool asks_for_faults(void)
-{
-    for (size_t i = 0; i < fault_list.n; i++)
-        if (strcmp(fault_list.at[i], "help") == 0)
-            return true;
-    return false;
-}
-
 static int cmd_cloud_main(int n, char **args, struct err *err)
 {
     (void)n, (void)args;
-    if (asks_for_faults()) {
+    bool help = false;
+    for (size_t i = 0; i < fault_list.n; i++)
+        help = help || !strcmp(fault_list.at[i], "help");
+    if (help) {
         for (const struct stand_in_fault *f = stand_in_fault_table; f->name; f++)
             printf("%-16s %s\n", f->name, f->help);
         return EXIT_FINE;
@@ -293,6 +249,7 @@ static int cmd_cloud_main(int n, char **args, struct err *err)
                                   .threads = shared_options.engine.threads,
                                   .slots = slots,
                                   .queue = queue,
+                                  .net.latency_ms = (unsigned)latency,
                                   .seed = seed,
                                   .context = context };
     int rc = cmd_cloud_read_options(&o, err);
@@ -320,9 +277,8 @@ const struct command cmd_cloud = {
         "missing sampling settings mean greedy. Many clients may "
         "ask at once. A prefix that grows costs only its new tokens, long answers take turns, "
         "and every answer is the same whatever else is in progress.\n\n"
-        "The network options simulate a network on the loopback. What happens to a request "
-        "depends on the seed, on its prefix and on how often that prefix was requested, not on "
-        "the order in which requests arrive.\n\n"
+        "Which fault a request meets depends on the seed, on its prefix and on how often that "
+        "prefix was requested, not on the order in which requests arrive.\n\n"
         "The API key comes from a file or from the environment. There is no option for the key "
         "itself, because every user of the machine can read the arguments of a running program.\n\n"
         "Request bodies may be compressed (Content-Encoding: gzip or deflate) and may hold up "

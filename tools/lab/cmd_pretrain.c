@@ -19,18 +19,12 @@
 
 static struct pretrain_job job = { .seed = WORLD_SEED };
 static const char *size;
-static size_t steps;
 
 static const struct option_group pretrain_opts = {
     "Pretraining",
     (const struct option[]){
         { "--output", "-o", OPTION_STR, &job.out, "DIR",
           "Write the files into this folder, which is created if necessary (required)" },
-        { "--only", NULL, OPTION_STR, &size, "NAME",
-          "Train one model alone, with its vocabulary: 0.1, 0.5, 1 or cloud (default: all four)" },
-        { "--steps", NULL, OPTION_COUNT, &steps, "N",
-          "Train N steps instead of the number that belongs to the size; the result is a "
-          "different model" },
         { "--seed", "-s", OPTION_U64, &job.seed, "N",
           "Seed for the world, the weights and the texts (default: 1)" },
         OPTION_ROW_QUIET(&job.quiet),
@@ -45,28 +39,24 @@ static const struct option_group *const groups[] = { &pretrain_opts, NULL };
 /* Print the table row of one trained model. */
 static void print_result(const char *name, const struct pretrain_result *r)
 {
-    printf("%-9s %10zu %6zu %10llu %8.4f %8.1f   %5.1f %6.1f %7.1f %6.1f\n", name, r->params,
-           r->steps, (unsigned long long)r->tokens, r->loss, r->minutes, 100 * r->score.form,
-           100 * r->score.fact, 100 * r->score.idle, 100 * r->score.free);
+    printf("%-9s %10zu %6zu %10llu %8.4f %8.1f\n", name, r->params, r->steps,
+           (unsigned long long)r->tokens, r->loss, r->minutes);
     fflush(stdout);
 }
 
-/* Train all models, or the one that --only names, and print a row for each. */
+/* Train all models, or the one that is named, and print a row for each. */
 static int train_models(struct err *err)
 {
-    printf("%-9s %10s %6s %10s %8s %8s   %5s %6s %7s %6s\n", "model", "parameters", "steps",
-           "tokens", "loss", "minutes", "form%", "fact%", "idle%", "free%");
+    printf("%-9s %10s %6s %10s %8s %8s\n", "model", "parameters", "steps", "tokens", "loss",
+           "minutes");
     for (size_t i = 0; i < PRETRAIN_SIZES; i++) {
-        struct pretrain_plan plan = pretrain_plans[i];
         struct pretrain_result r;
-        if (size && strcmp(size, plan.size) != 0 && strcmp(size, plan.name) != 0)
+        if (size && pretrain_plan_find(size) != &pretrain_plans[i])
             continue;
-        if (steps)
-            plan.steps = steps;
-        int rc = pretrain_run(&r, &job, &plan, i, err);
+        int rc = pretrain_run(&r, &job, &pretrain_plans[i], i, err);
         if (rc)
             return rc;
-        print_result(plan.name, &r);
+        print_result(pretrain_plans[i].name, &r);
     }
     return OK;
 }
@@ -124,9 +114,7 @@ static int cmd_pretrain_check(struct err *err)
     if (!job.out)
         return err_set(err, ERR_ARG, "--output: expected a folder");
     if (size && !pretrain_plan_find(size))
-        return err_set(err, ERR_ARG, "--only: expected 0.1, 0.5, 1 or cloud, found %s", size);
-    if (steps > 1000000)
-        return err_set(err, ERR_ARG, "--steps: expected 1 to 1000000, found %zu", steps);
+        return err_set(err, ERR_ARG, "expected the model 0.1, 0.5, 1 or cloud, found %s", size);
     return OK;
 }
 
@@ -134,7 +122,7 @@ static int cmd_pretrain_main(int n, char **args, struct err *err)
 {
     struct kernels kernels;
     char name[ATOMIC_FILE_NAME];
-    (void)n, (void)args;
+    size = n ? args[0] : NULL;
     setup_catch_interrupts();
     int rc = cmd_pretrain_check(err);
     if (rc == OK)
@@ -150,14 +138,16 @@ static int cmd_pretrain_main(int n, char **args, struct err *err)
         rc = train_all(err);
     pool_close(job.pool);
     if (rc == ERR_STOP)
-        fprintf(stderr,
-                "mizzle pretrain: interrupted; --only NAME trains a model that is missing\n");
+        fprintf(
+            stderr,
+            "mizzle pretrain: interrupted; 'mizzle pretrain NAME' trains one that is missing\n");
     return rc;
 }
 
 const struct command cmd_pretrain = {
     .name = "pretrain",
     .summary = "train the small demo models from scratch",
+    .args = "[0.1 | 0.5 | 1 | cloud]",
     .description =
         "Trains models of Qwen2.5's architecture at a thousandth of its size, in f32, on texts "
         "about an invented world: facts about things, and questions with answers. The small models "
@@ -165,12 +155,12 @@ const struct command cmd_pretrain = {
         "them first practise finding a place in a list of choices.\n\n"
         "The same seed gives the same bits on every machine, with every kernel set and any number "
         "of threads.\n\n"
-        "One line per model shows its parameters, steps, tokens read, last loss and minutes. It "
-        "also shows how often the model predicts tokens of an answer on test questions, given the "
-        "reference answer up to there: form, facts, facts that do not matter, free choices. "
-        "`mizzle eval` scores whole answers instead, and `mizzle router` makes routers.\n\n"
+        "One line per model shows its parameters, steps, tokens read, last loss and minutes. "
+        "`mizzle eval` scores answers, and `mizzle router` makes routers. With the name of a "
+        "model, that one alone is trained, with its vocabulary.\n\n"
         "  mizzle pretrain -o demo\n"
-        "  mizzle pretrain --only 0.1 --steps 200 -o demo",
+        "  mizzle pretrain 0.1 -o demo",
     .groups = groups,
     .run = cmd_pretrain_main,
+    .most = 1,
 };

@@ -1,11 +1,14 @@
 /* t_op_times.c - what is counted of the operations of a text is what its shape says, worked out by
- * hand, and a limit is the larger of reading and computing. */
+ * hand, and a limit is the larger of reading and computing; so are the figures of
+ * `bench model --by-op`. */
 #include "kernels/kernels.h"
 #include "kernels/sys/cpu.h"
 #include "model/model.h"
 #include "model/train/random.h"
 #include "model/session.h"
 #include "tests/support/test.h"
+#include "tests/support/tiny.h"
+#include "tools/lab/bench/bench_ops.h"
 #include "tools/lab/machine/op_times.h"
 
 enum { LAYERS = 2, HIDDEN = 64, HEADS = 4, KV_HEADS = 2, HEAD = 16, FFN = 128, VOCAB = 160 };
@@ -82,8 +85,45 @@ static void check_type(enum ptype type, double unit, size_t quantised)
     model_close(m);
 }
 
+/* Two samples of three tokens; the products took 6 and 12 ms, and memory is the limit of one, the
+ * arithmetic that of the other. */
+static void check_ops(void)
+{
+    static struct bench_ops o;
+    static struct op_limits bounds;
+    struct kernels k;
+    struct model *m;
+    struct bench_ops_row rows[BATCH_OPS];
+    CHECK(kernels_pick(&k, NULL, cpu_detect(), NULL) == OK);
+    CHECK(model_random(&m, &tiny_shape, P_F32, &k, NULL, 1, NULL) == OK);
+    bench_ops_open(&o, m, KVCACHE_F16);
+    bounds.levels[3] = (struct read_level){ "memory", 0, 10 };
+    bounds.level = &bounds.levels[3];
+    bounds.f32 = 100;
+    o.limits = &bounds;
+    o.tokens = 3;
+    o.times.of[OP_FFN] = (struct op_sum){ .calls = 6, .bytes = 3e7, .ops = 6e6 };
+    o.times.of[OP_DOWN] = (struct op_sum){ .calls = 6, .bytes = 6e6, .ops = 3e8 };
+    for (o.samples = 0; o.samples < 2; o.samples++) {
+        o.times.of[OP_FFN].ns += 3000000;
+        o.times.of[OP_DOWN].ns += 6000000;
+        bench_ops_timed(&o, 1e7);
+    }
+    struct bench_ops_row sum = bench_ops_rows(rows, &o);
+    const struct bench_ops_row *ffn = &rows[OP_FFN], *down = &rows[OP_DOWN];
+    CHECK(near(ffn->calls, 1) && near(ffn->ns, 1e6) && near(ffn->bytes, 5e6));
+    CHECK(near(ffn->least, 5e5) && !strcmp(ffn->limit, "memory") && !strcmp(ffn->op, "ffn"));
+    CHECK(near(down->least, 5e5) && !strcmp(down->limit, "f32"));
+    CHECK(near(sum.ns, 3e6) && near(sum.least, 1e6) && near(sum.ops, 5.1e7) && near(sum.calls, 2));
+    o.plain[0] = 9e6;
+    o.plain[1] = 15e6;
+    CHECK(near(bench_ops_ns(&o, true), 4e6));
+    model_close(m);
+}
+
 int main(void)
 {
+    check_ops();
     check_type(P_F32, 4, 0);
     check_type(P_Q8, 1.0625, 1); /* 32 bytes and a scale of 2, 34 for 32 values */
     return 0;

@@ -301,7 +301,7 @@ static void test_specs(void)
     CHECK(stand_in_fault_add(&f, "503:0.5", &err) == ERR_ARG);
 }
 
-/* The same question is delayed by the same time, whatever the order of the questions. */
+/* The same question has the same draws, whatever the order of the questions. */
 static void test_draws(void)
 {
     const uint32_t a[] = { 1, 2, 3 }, b[] = { 1, 2, 4 };
@@ -314,48 +314,10 @@ static void test_draws(void)
     CHECK(d && stand_in_chance_key(d, b, 3) == b1 && stand_in_chance_key(d, a, 3) == a1 &&
           stand_in_chance_key(d, a, 3) == a2);
     CHECK(a1 != a2 && a1 != b1);
-    /* Two packets, each lost at 10 %: 300 ms more for each, 600 for a second loss, ... */
-    const struct stand_in_net lossy = { .latency_ms = 100, .loss = 0.1 };
-    size_t lost = 0;
-    for (int i = 0; i < 2000; i++) {
-        uint64_t way = stand_in_chance_way(&lossy, stand_in_chance_key(d, b, 3), 500, 500);
-        CHECK((way - 100000000) % 300000000 == 0);
-        lost += way > 100000000;
-    }
-    CHECK(lost > 320 && lost < 440); /* 19 % */
     stand_in_chance_close(d);
     d = stand_in_chance_open(8);
     CHECK(d && stand_in_chance_key(d, a, 3) != a1);
     stand_in_chance_close(d);
-}
-
-static double seconds(uint64_t start)
-{
-    return (double)(os_now_ns() - start) / 1e9;
-}
-
-/* A rate of 20,000 bytes per second is not exceeded, up or down. A busy machine may be slower. */
-static void test_bandwidth(void)
-{
-    struct http_client_reply *r;
-    static char body[8192];
-    const struct stand_in_options slow_down = { .net.down = 20000 }, slow_up = { .net.up = 20000 };
-    struct stand_in *s = serve(&slow_down, NULL);
-    uint64_t start = os_now_ns();
-    r = http_client_reply(stand_in_port(s), "POST", "/completion", NULL,
-                          "{\"prompt\":[1],\"n_predict\":200,\"ignore_eos\":true,\"stream\":true}");
-    double took = seconds(start), least = (double)r->n / 20000;
-    CHECK(r->whole && r->n > 15000 && took >= least * 0.95);
-    stand_in_close(s);
-    s = serve(&slow_up, NULL);
-    memset(body, ' ', sizeof(body) - 1);
-    memcpy(body, "{\"prompt\":[1],\"n_predict\":1", 27);
-    body[sizeof(body) - 2] = '}';
-    start = os_now_ns();
-    r = http_client_reply(stand_in_port(s), "POST", "/completion", NULL, body);
-    took = seconds(start);
-    CHECK(r->whole && r->status == 200 && took >= 0.38);
-    stand_in_close(s);
 }
 
 int main(void)
@@ -363,7 +325,6 @@ int main(void)
     model = tiny_make();
     test_specs();
     test_draws();
-    test_bandwidth();
     test_order();
     test_faults();
     return 0;

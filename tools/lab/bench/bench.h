@@ -6,7 +6,6 @@
 #include <stddef.h>
 
 #include "model/session.h"
-#include "tools/lab/bench/counts.h"
 #include "tools/lab/bench/doubt.h"
 #include "tools/lab/bench/row.h"
 
@@ -23,28 +22,25 @@ struct bench_options {
 
 /* One measured kernel. bytes, ops and ns are those of a call; bytes: what it has to read at least;
  * level: where its data lie, those that it writes included; peak: GOP/s that the set's instructions
- * reach at most, 0 if unknown; count: what a call costs of each event, -1 if it cannot
- * be counted; best: ns in the shortest window, cpu: ns that the thread ran, on_cpu: the share of
- * the time that it ran; others: as doubt_look found, beside_limits: while the levels were measured.
- * Names are borrowed. */
+ * reach at most, 0 if unknown; best: ns in the shortest window, cpu: ns that the thread ran,
+ * on_cpu: the share of the time that it ran; others: as doubt_look found, beside_limits: while the
+ * levels were measured. Names are borrowed. */
 struct bench_point {
     const char *op, *isa, *shape;
     const struct read_level *level;
-    double bytes, ops, ns, peak, count[COUNT_EVENTS], best, cpu, on_cpu, others, beside_limits;
+    double bytes, ops, ns, peak, best, cpu, on_cpu, others, beside_limits;
 };
 
 /* Write why the point is doubtful, as doubt.h has it; "": it is not. True: the machine was busy. */
 bool bench_point_doubt(char out[DOUBT_TEXT], const struct bench_point *p);
 
-/* The tables of `bench kernels` on stdout, one for each operation: a row for each point, with
- * columns for the events that can be counted on this machine. `times` is the speed relative to
- * scalar. A row is doubtful if it reads faster than its level can be read, computes faster than the
- * peak, or was disturbed by other programs. */
+/* The tables of `bench kernels` on stdout, one for each operation: a row for each point. `times` is
+ * the speed relative to scalar. A row is doubtful if it reads faster than its level can be read,
+ * computes faster than the peak, or was disturbed by other programs. */
 struct kernels_report {
     struct row row;
-    bool counts[COUNT_EVENTS]; /* events that have columns */
-    const char *op;            /* operation whose table is being printed; NULL: none yet */
-    bool closed;               /* stdout was closed by its reader */
+    const char *op; /* operation whose table is being printed; NULL: none yet */
+    bool closed;    /* stdout was closed by its reader */
 };
 /* ERR_NOMEM: a row of JSON cannot be made. */
 int kernels_report_row(struct kernels_report *b, const struct bench_point *p, double times,

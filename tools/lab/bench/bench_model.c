@@ -1,5 +1,4 @@
-/* bench_model.c - measures tokens per second of a file or of a shape with random weights, and what
- * a router's score costs and saves. */
+/* bench_model.c - measures tokens per second of a file or of a shape with random weights. */
 #include "tools/lab/bench/bench_model.h"
 
 #include <stdlib.h>
@@ -13,7 +12,6 @@
 #include "model/session.h"
 #include "model/tuning.h"
 #include "router/engine.h"
-#include "router/router.h"
 #include "tools/lab/bench/bench_ops.h"
 #include "tools/lab/machine/limits.h"
 #include "tools/lab/machine/read_probe.h"
@@ -107,7 +105,6 @@ static int plan_make(struct bench_plan *p, const struct bench_model_options *m, 
                            p->texts.at[i]);
     size_t prompt = bench_list_most(&p->prompt), gen = bench_list_most(&p->gen);
     p->threads = m->threads.n ? m->threads : (struct bench_list){ .n = 1 };
-    gen = gen && gen < 2 * BENCH_PAIRS ? 2 * BENCH_PAIRS : gen;
     p->context = bench_list_most(&p->depth) + (prompt > gen ? prompt : gen);
     if (!prompt && !gen)
         return err_set(err, ERR_ARG, "-p, -n: expected one of them above 0");
@@ -147,8 +144,6 @@ struct bench_run {
     struct batch *batch;
     struct session *s[BENCH_TEXTS];
     struct pool *pool;
-    struct router *router;
-    float *scratch;
     size_t peak; /* as in struct bench_test */
     struct read_probe *probe;
     struct doubt_others others;
@@ -287,63 +282,6 @@ static int run_ops(struct bench_run *b, struct bench_test *t, enum kvcache kv, s
     return rc;
 }
 
-/* Evaluate one token and its score and, where head is true, its logits. *ns is the total time,
- * *score that of the score. */
-static int bench_model_step(struct bench_run *b, bool head, double *ns, double *score,
-                            struct err *err)
-{
-    struct session *s = b->s[0];
-    uint32_t id = bench_model_token(s, 0, 0);
-    uint64_t begin = os_now_ns();
-    int rc = session_eval(s, &id, 1, &interrupted, err);
-    if (rc)
-        return rc;
-    uint64_t scoring = os_now_ns();
-    static const float features[FEATURES]; /* which cost the same, whatever they are */
-    const float *hidden = session_hidden(s, TAP_FINAL, 0);
-    float p =
-        router_score(b->router, router_inputs(b->router, hidden, features, b->scratch), b->scratch);
-    *score = (double)(os_now_ns() - scoring);
-    if (head && p >= 0)
-        session_logits(s, 0);
-    *ns = (double)(os_now_ns() - begin);
-    return OK;
-}
-
-/* Alternate tokens with and without the output head, so that both see the same conditions. */
-static int run_router(struct bench_run *b, struct bench_test *t, struct err *err)
-{
-    int rc = OK;
-    size_t n = t->gen < BENCH_PAIRS ? t->gen : BENCH_PAIRS;
-    session_rewind(b->s[0], t->depth);
-    for (t->pairs = 0; !rc && t->pairs < n; t->pairs++) {
-        size_t i = t->pairs;
-        rc = bench_model_step(b, true, &t->edge[i], &t->score[2 * i], err);
-        if (!rc)
-            rc = bench_model_step(b, false, &t->routed[i], &t->score[2 * i + 1], err);
-    }
-    return rc;
-}
-
-/* Make a router of CITER's form, h -> 2h -> 1, with random weights. */
-static int bench_model_open_router(struct bench_run *b, struct err *err)
-{
-    struct router_form f;
-    size_t h = model_config(b->engine->model)->hidden;
-    int rc = router_form_open(&f, h, 2 * h, err);
-    for (size_t i = 0; !rc && i < 2 * h * h; i++)
-        f.w1[i] = (float)(rand_unit(5, i) - 0.5) * 0.1f;
-    for (size_t i = 0; !rc && i < 2 * h; i++)
-        f.w2[i] = (float)(rand_unit(6, i) - 0.5) * 0.1f;
-    if (!rc)
-        rc = router_make(&b->router, &f, "router of random weights", &b->engine->kernels, err);
-    router_form_close(&f);
-    if (rc)
-        return rc;
-    b->scratch = calloc(router_scratch(b->router), sizeof(*b->scratch));
-    return b->scratch ? OK : err_set(err, ERR_NOMEM, "bench: out of memory");
-}
-
 /* Run all tests with one number of threads. */
 static int run_tests(struct bench_run *b, const struct bench_plan *p, struct model_report *report,
                      struct err *err)
@@ -358,13 +296,11 @@ static int run_tests(struct bench_run *b, const struct bench_plan *p, struct mod
             if (!t.prompt && !t.gen)
                 continue;
             int rc = run_test(b, &t, err);
-            if (!rc && t.gen && t.gen == bench_list_most(&p->gen) && t.texts == 1)
-                rc = run_router(b, &t, err);
             if (!rc && b->ops)
                 rc = run_ops(b, &t, p->kv, err);
             if (rc)
                 return rc;
-            doubt_look(&b->others); /* the router and the operations are of this row, too */
+            doubt_look(&b->others); /* the operations are of this row, too */
             t.others = b->others.took > t.others ? b->others.took : t.others;
             progress_wipe(&b->shown);
             t.one = *one;
@@ -401,12 +337,11 @@ static void bench_model_close_texts(struct bench_run *b)
 static int bench_model_run_all(struct bench_run *b, const struct bench_plan *p,
                                struct model_report *report, struct err *err)
 {
-    int rc = bench_model_open_router(b, err);
+    int rc = OK;
     for (size_t i = 0; !rc && !report->closed && i < p->threads.n; i++) {
         rc = pool_open(&b->pool, p->threads.at[i], err);
         if (!rc)
             rc = bench_model_open_texts(b, p, err);
-        router_threads(b->router, b->pool);
         if (!rc)
             rc = run_tests(b, p, report, err);
         bench_model_close_texts(b);
@@ -417,8 +352,6 @@ static int bench_model_run_all(struct bench_run *b, const struct bench_plan *p,
     progress_wipe(&b->shown);
     model_report_end(report);
     read_probe_close(b->probe);
-    router_close(b->router);
-    free(b->scratch);
     return rc;
 }
 

@@ -20,7 +20,7 @@ struct bench_model_options {
 };
 
 /* One test and its measurements. Either prompt or gen is 0. */
-enum { BENCH_PAIRS = 64, BENCH_TEXTS = 64 };
+enum { BENCH_TEXTS = 64 };
 struct bench_test {
     size_t prompt, gen, depth, threads;
     size_t texts;            /* written at once, gen tokens each: 1 to BENCH_TEXTS; prompt: 1 */
@@ -34,10 +34,6 @@ struct bench_test {
     double one;           /* tokens per second of this test on one thread; 0: not measured */
     size_t l3;            /* bytes that L3 holds, or 0: weights in there have no limit here */
     size_t peak; /* memory of the process before the first probe, which takes much itself */
-    /* Only with the largest gen: ns of tokens with score and output head and of tokens with the
-     * score alone, `pairs` of each, alternating. */
-    double score[2 * BENCH_PAIRS], edge[BENCH_PAIRS], routed[BENCH_PAIRS];
-    size_t pairs;
 };
 
 /* What the samples of a test say. The median counts, because a disturbance only ever slows down.

@@ -80,14 +80,6 @@ static const char *model_report_type(const struct engine *e)
     return e->weights && *e->weights ? e->weights : model_type_name(e->model);
 }
 
-/* Return the median of v[n] without reordering v; n <= 2 * BENCH_PAIRS. */
-static double model_report_median(const double *v, size_t n)
-{
-    static double copy[2 * BENCH_PAIRS];
-    memcpy(copy, v, n * sizeof(*v));
-    return limits_median(copy, n);
-}
-
 static void model_report_real(struct row *r, const char *key, double v)
 {
     row_named(r, key, NULL, v, 6);
@@ -108,26 +100,6 @@ static double model_report_gen(const struct bench_test *t, double v)
 static double model_report_waiting(const struct bench_test *t)
 {
     return t->threads > 1 ? t->waiting : (double)NAN;
-}
-
-/* Add the measurements of the router; nothing if they were not taken, but every row has the same
- * keys. */
-static void model_report_router(struct row *r, const struct bench_test *t)
-{
-    double score = (double)NAN, edge = score, routed = score;
-    if (t->pairs) {
-        score = model_report_median(t->score, 2 * t->pairs);
-        edge = model_report_median(t->edge, t->pairs);
-        routed = model_report_median(t->routed, t->pairs);
-    }
-    model_report_real(r, "router_score_ns", score);
-    model_report_real(r, "router_share", score / edge);
-    model_report_real(r, "edge_token_ns", edge);
-    model_report_real(r, "routed_token_ns", routed);
-    model_report_real(r, "routed_saves", 1 - routed / edge);
-    row_list(r, "samples_score_ns", t->score, 2 * t->pairs);
-    row_list(r, "samples_edge_ns", t->edge, t->pairs);
-    row_list(r, "samples_routed_ns", t->routed, t->pairs);
 }
 
 /* Add where the time goes: for each kind of operation, by token or by prompt. */
@@ -223,7 +195,6 @@ static void model_report_figures(struct row *r, const struct bench_test *t,
     model_report_real(r, "waiting", model_report_waiting(t));
     row_text(r, "doubtful", NULL, *f->doubtful ? f->doubtful : NULL);
     model_report_size(r, "peak_bytes", t->peak);
-    model_report_router(r, t);
 }
 
 /* Print a row of CSV or JSON. */
@@ -292,33 +263,8 @@ static int model_report_md(struct model_report *b, const struct bench_test *t,
     return row_print(r, err);
 }
 
-/* One line below the table: what a score costs and what it saves. */
-struct line {
-    size_t depth, threads;
-    double score, edge, routed;
-    bool doubtful; /* its row is */
-};
-enum { MOST_LINES = BENCH_LIST * BENCH_LIST };
-static struct line lines[MOST_LINES];
-static size_t nlines;
-
-/* How the batch of the latest row walks the weights. */
+/* How the batch of the latest row walks the weights: printed below the table. */
 static struct tuning walked;
-
-/* Remember what stands below the table until it is complete. */
-static void keep_line(const struct bench_test *t, const struct model_figures *f,
-                      const struct tuning *tuning)
-{
-    if (tuning)
-        memcpy(&walked, tuning, sizeof(walked));
-    if (t->pairs && nlines < MOST_LINES)
-        lines[nlines++] = (struct line){ t->depth,
-                                         t->threads,
-                                         model_report_median(t->score, 2 * t->pairs),
-                                         model_report_median(t->edge, t->pairs),
-                                         model_report_median(t->routed, t->pairs),
-                                         *f->doubtful != 0 };
-}
 
 int model_report_row(struct model_report *b, const struct bench_test *t,
                      const struct model_figures *f, const struct bench_ops *ops, struct err *err)
@@ -329,8 +275,8 @@ int model_report_row(struct model_report *b, const struct bench_test *t,
     if (md && !b->row.printed)
         model_report_head(b);
     int rc = md ? model_report_md(b, t, f, name, err) : model_report_data(b, t, f, ops, err);
-    if (md)
-        keep_line(t, f, b->tuning);
+    if (b->tuning)
+        walked = *b->tuning;
     if (md && ops) {
         bench_ops_print(ops, name, f->doubtful);
         b->row.headed = false;
@@ -338,23 +284,6 @@ int model_report_row(struct model_report *b, const struct bench_test *t,
     b->peak = t->peak;
     b->closed = fflush(stdout) != 0;
     return rc;
-}
-
-/* Print what a router's score costs and what it saves. */
-static void model_report_lines(const struct model_report *b)
-{
-    size_t hidden = model_config(b->engine->model)->hidden;
-    printf("\nA router %zu -> %zu -> 1; a routed token skips the output head:\n\n"
-           "| threads | depth | score ms | step ms | score, of a step | routed ms | saves | "
-           "doubtful |\n"
-           "|---|---|---|---|---|---|---|---|\n",
-           hidden, 2 * hidden);
-    for (size_t i = 0; i < nlines; i++) {
-        const struct line *l = &lines[i];
-        printf("| %zu | %zu | %.3f | %.2f | %.2f %% | %.2f | %.1f %% | %s |\n", l->threads,
-               l->depth, l->score / 1e6, l->edge / 1e6, 100 * l->score / l->edge, l->routed / 1e6,
-               100 * (1 - l->routed / l->edge), l->doubtful ? "as above" : "");
-    }
 }
 
 /* Print how each type is walked, and the processor time that each way took. */
@@ -378,8 +307,6 @@ void model_report_end(const struct model_report *b)
     row_end(&b->row);
     if (strcmp(b->row.format, "md") != 0 || !b->row.printed)
         return;
-    if (nlines)
-        model_report_lines(b);
     if (!walked.fixed && model_tuned(&walked))
         model_report_walks();
     printf("\nPeak memory of the process: %.1f MiB.\n", (double)b->peak / (1 << 20));

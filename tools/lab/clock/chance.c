@@ -7,8 +7,6 @@
 /* Hash table of the prefixes whose attempts are counted. When it is full, prefixes that collide
  * start over. */
 enum { PLACES = 1 << 18, PROBES = 8 };
-enum { PACKET = 1448, PACKETS_MAX = 256, AGAIN_MAX = 6, TIMEOUT_MS = 200 };
-enum { FOR_PACKETS = 1 << 20 };
 
 struct place {
     uint64_t hash;
@@ -96,26 +94,4 @@ double stand_in_chance_unit(uint64_t key, uint64_t purpose)
 {
     return (double)(stand_in_chance_mix(key ^ stand_in_chance_mix(purpose)) >> 11) /
            9007199254740992.0;
-}
-
-/* Return the number of packets of a message, limited so that drawing stays cheap. */
-static size_t packets(size_t bytes)
-{
-    size_t n = bytes / PACKET + 1;
-    return n < PACKETS_MAX ? n : (size_t)PACKETS_MAX;
-}
-
-uint64_t stand_in_chance_way(const struct stand_in_net *net, uint64_t key, size_t up, size_t down)
-{
-    double ms = net->latency_ms;
-    size_t n = net->loss > 0 ? packets(up) + packets(down) : 0;
-    for (uint64_t i = 0; i < n; i++) {
-        double timeout = TIMEOUT_MS + (double)net->latency_ms;
-        for (uint64_t again = 0; again < AGAIN_MAX; again++, timeout *= 2) {
-            if (stand_in_chance_unit(key, FOR_PACKETS + i * AGAIN_MAX + again) >= net->loss)
-                break;
-            ms += timeout;
-        }
-    }
-    return (uint64_t)(ms * 1e6);
 }

@@ -1,6 +1,6 @@
-/* chance.h - random events of the simulated network. What happens to a question depends on the
- * seed, its prefix and how often that prefix was asked before, never on the order in which
- * questions arrive. */
+/* chance.h - random events of calls: faults, and calls that fail. What happens to a question
+ * depends on the seed, its prefix and how often that prefix was asked before, never on the order in
+ * which questions arrive. */
 #ifndef TOOLS_LAB_CLOCK_CHANCE_H
 #define TOOLS_LAB_CLOCK_CHANCE_H
 
@@ -19,18 +19,5 @@ uint64_t stand_in_chance_key(struct stand_in_chance *d, const uint32_t *ids, siz
 uint64_t stand_in_chance_first(uint64_t seed, const uint32_t *ids, size_t n);
 /* Return a number in [0, 1), uniform, a function of key and purpose. */
 double stand_in_chance_unit(uint64_t key, uint64_t purpose);
-
-/* The simulated network. */
-struct stand_in_net {
-    unsigned latency_ms; /* of a round trip */
-    uint64_t up, down;   /* bytes per second of one connection; 0: no limit */
-    double loss;         /* share of packets lost */
-};
-
-/* Return the nanoseconds that a question of `up` bytes and its answer of `down` bytes spend in
- * transit, apart from the time that sending takes at the given bandwidth. That is the latency and,
- * for each lost packet of 1,448 bytes, a retransmission timeout (RFC 6298: 200 ms, the usual
- * minimum, and the round trip), doubled each time the same packet is lost again. */
-uint64_t stand_in_chance_way(const struct stand_in_net *net, uint64_t key, size_t up, size_t down);
 
 #endif

@@ -8,8 +8,6 @@
 
 enum { TRAIN_STREAM = 0, PRACTICE_KEY = 77, TEXT_MAX = WORLD_PROMPT + WORLD_ANSWER };
 
-static const struct world_filter mixture = { WORLD_TOPICS, WORLD_WORDINGS };
-
 int pretrain_data_open(struct pretrain_data *d, const struct world *world,
                        const struct tokenizer *tokenizer, size_t tokens, struct err *err)
 {
@@ -96,85 +94,4 @@ int pretrain_data_next(struct pretrain_data *d, uint64_t *read, struct err *err)
     }
     *read += batch_tokens(d);
     return OK;
-}
-
-/* Tokens and those predicted, by what stands there. */
-struct tally {
-    size_t tokens[WORLD_FREE + 1], right[WORLD_FREE + 1];
-};
-
-/* Add the results of one document, which is question q with its answer. The mark of a token is that
- * of its last byte; end-of-text is form. */
-static void count_document(struct tally *n, const struct pretrain_data *d, const uint32_t *best,
-                           size_t doc, const struct world_question *q)
-{
-    size_t end = d->ends[doc], bytes = 0, prompt = strlen(q->prompt), all = strlen(q->answer);
-    for (size_t i = doc ? d->ends[doc - 1] : 0; i < end; i++) {
-        size_t len;
-        if (!tokenizer_bytes(d->tokenizer, d->ids[i], &len))
-            len = 0;
-        bytes += len;
-        if (bytes <= prompt)
-            continue;
-        size_t at = bytes - 1 - prompt;
-        unsigned mark = at < all ? q->mark[at] : WORLD_FORM;
-        n->tokens[mark]++;
-        n->right[mark] += best[i - 1] == d->ids[i];
-    }
-}
-
-/* Add the results of the batch, whose documents are the questions from number `first` on. */
-static void pretrain_data_count(struct tally *n, const struct pretrain_data *d,
-                                const uint32_t *best, uint64_t stream, uint64_t first)
-{
-    struct world_question q;
-    for (size_t i = 0; i < d->batch.docs; i++) {
-        world_question(&q, d->world, mixture, stream, first + i);
-        count_document(n, d, best, i, &q);
-    }
-}
-
-/* Fill the batch with questions and answers from number `first` on, as many as fit, up to `end`. */
-static int fill_questions(struct pretrain_data *d, uint64_t stream, uint64_t first, uint64_t end,
-                          struct err *err)
-{
-    bool fits = true;
-    int rc = OK;
-    restart(d);
-    for (uint64_t i = first; rc == OK && fits && i < end; i++) {
-        struct world_question q;
-        char text[TEXT_MAX];
-        bool learn[TEXT_MAX];
-        world_question(&q, d->world, mixture, stream, i);
-        size_t n = strlen(q.prompt);
-        memcpy(text, q.prompt, n);
-        memcpy(text + n, q.answer, strlen(q.answer) + 1);
-        for (size_t j = 0; j < sizeof(learn); j++)
-            learn[j] = j >= n;
-        rc = pretrain_data_append(d, &fits, text, learn, err);
-    }
-    return rc;
-}
-
-int pretrain_examine(struct pretrain_score *out, struct pretrain_data *d, struct train *t,
-                     uint64_t stream, size_t questions, struct err *err)
-{
-    struct tally n = { 0 };
-    uint32_t *best = calloc(d->tokens, sizeof(*best));
-    int rc = best ? OK : err_set(err, ERR_NOMEM, "pretrain: out of memory");
-    for (size_t done = 0; rc == OK && done < questions; done += d->batch.docs) {
-        double loss;
-        rc = fill_questions(d, stream, done, questions, err);
-        if (rc == OK)
-            rc = train_predict(&loss, best, NULL, t, &d->batch, err);
-        if (rc == OK)
-            pretrain_data_count(&n, d, best, stream, done);
-    }
-    free(best);
-    double share[WORLD_FREE + 1];
-    for (size_t i = 0; i <= WORLD_FREE; i++)
-        share[i] = n.tokens[i] ? (double)n.right[i] / (double)n.tokens[i] : 0;
-    *out = (struct pretrain_score){ share[WORLD_FORM], share[WORLD_FACT], share[WORLD_IDLE],
-                                    share[WORLD_FREE] };
-    return rc;
 }

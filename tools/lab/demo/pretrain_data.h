@@ -1,5 +1,4 @@
-/* pretrain_data.h - turns texts of the world into batches of token ids, and tests a model on
- * questions. */
+/* pretrain_data.h - turns texts of the world into batches of token ids. */
 #ifndef TOOLS_LAB_DEMO_PRETRAIN_DATA_H
 #define TOOLS_LAB_DEMO_PRETRAIN_DATA_H
 
@@ -38,15 +37,5 @@ void pretrain_data_close(struct pretrain_data *d);
 /* Fill d->batch with the next texts of the training stream, and count its tokens in *read. The
  * targets are the tokens that a text marks as to be learnt. */
 int pretrain_data_next(struct pretrain_data *d, uint64_t *read, struct err *err);
-
-/* Shares of the tokens that are predicted, given the reference answer up to them, by what stands
- * there. */
-struct pretrain_score {
-    double form, fact, idle, free;
-};
-
-/* Score the model on the first `questions` of a test stream. Overwrites d->batch. */
-int pretrain_examine(struct pretrain_score *out, struct pretrain_data *d, struct train *t,
-                     uint64_t stream, size_t questions, struct err *err);
 
 #endif

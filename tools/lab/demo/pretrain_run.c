@@ -22,7 +22,6 @@ enum {
     LEXICON_MAX = 4096,
     TEXT_MAX = WORLD_PROMPT + WORLD_ANSWER,
     ROW_STEPS = 20,
-    QUESTIONS = 500,
     BATCH = 2048,
     PIECES = 1008,
     WARMUP = 100,
@@ -325,7 +324,6 @@ static int open_run(struct run *r, struct err *err)
     return rc;
 }
 
-/* Save the model and test it on a test stream that no evaluation uses by default. */
 static int pretrain_run_finish(struct pretrain_result *out, struct run *r, struct err *err)
 {
     out->params = train_params(r->train);
@@ -337,9 +335,6 @@ static int pretrain_run_finish(struct pretrain_result *out, struct run *r, struc
     if (rc == OK)
         rc = pretrain_save_model(r->model, r->train, r->plan, r->job->seed, r->read, r->job->vocab,
                                  err);
-    if (rc == OK)
-        rc = pretrain_examine(&out->score, &r->data, r->train, world_test_stream(999983), QUESTIONS,
-                              err);
     return rc;
 }
 

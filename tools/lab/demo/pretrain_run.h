@@ -1,5 +1,4 @@
-/* pretrain_run.h - the demo models: what they are, and how one is trained, with progress and a
- * final test. */
+/* pretrain_run.h - the demo models: what they are, and how one is trained, with progress. */
 #ifndef TOOLS_LAB_DEMO_PRETRAIN_RUN_H
 #define TOOLS_LAB_DEMO_PRETRAIN_RUN_H
 
@@ -51,7 +50,6 @@ struct pretrain_result {
     uint64_t tokens;
     double loss; /* mean over the last row of the curve */
     double minutes;
-    struct pretrain_score score;
 };
 
 enum { PRETRAIN_PATH = 512 };

@@ -7,21 +7,17 @@
 #include "kernels/sys/os.h"
 #include "tools/lab/stand_in/stand_in_internal.h"
 
-enum { BLOCK = 16 << 10, BLANKS = 100 << 20, PIECES_A_SECOND = 50, HUGE_HEADER = 100 << 10 };
+enum { BLOCK = 16 << 10, BLANKS = 100 << 20, HUGE_HEADER = 100 << 10 };
 
-static const uint64_t ms_ns = 1000000, second_ns = 1000000000;
+static const uint64_t ms_ns = 1000000;
 static const struct stand_in_fault none; /* a reply as it should be */
 static const char asked_for[] = "a fault was asked for";
 
 bool stand_in_line_begin(struct serve_exchange *x)
 {
-    struct stand_in *s = stand_in_of(x);
     struct stand_in_call *c = calloc(1, sizeof(*c));
     if (!c)
         return false;
-    pthread_mutex_lock(&s->lock);
-    c->net = s->net;
-    pthread_mutex_unlock(&s->lock);
     c->x = x;
     c->cut = SIZE_MAX;
     c->fault = &none;
@@ -46,22 +42,14 @@ static bool line_wait(struct server_request *r, uint64_t until)
     return true;
 }
 
-/* Return how many of n bytes may be sent now, after waiting as the rate limit requires; 0: the
- * client has disconnected. */
+/* Return how many of n bytes may be sent now, after waiting as the fault requires; 0: the client
+ * has disconnected. */
 static size_t line_portion(struct stand_in_call *c, size_t n)
 {
     enum stand_in_way way = c->fault->way;
-    uint64_t now = os_now_ns();
-    if (way == WAY_SLOW || way == WAY_BYTES)
-        n = 1;
-    if (way == WAY_SLOW && !line_wait(c->x->r, now + STAND_IN_SLOW_MS * ms_ns))
+    if (way == WAY_SLOW && !line_wait(c->x->r, os_now_ns() + STAND_IN_SLOW_MS * ms_ns))
         return 0;
-    if (!c->net.down)
-        return n;
-    size_t most = (size_t)(c->net.down / PIECES_A_SECOND) + 1;
-    n = n < most ? n : most;
-    c->free_at = (c->free_at > now ? c->free_at : now) + n * second_ns / c->net.down;
-    return line_wait(c->x->r, c->free_at) ? n : 0;
+    return way == WAY_SLOW || way == WAY_BYTES ? 1 : n;
 }
 
 /* Callback of the server: append the next bytes of the body. */
@@ -134,17 +122,13 @@ bool stand_in_line_draw(struct serve_exchange *x)
     struct stand_in *s = stand_in_of(x);
     struct stand_in_call *c = x->own;
     const struct serve_prompt *p = &x->ask.prompts[0];
-    uint64_t up = server_facts(x->r).head + server_facts(x->r).body;
-    if (c->net.up && !line_wait(x->r, x->begun + up * second_ns / c->net.up))
-        return false;
-    c->key = stand_in_chance_key(s->draw, p->ids, p->n);
-    const struct stand_in_fault *f = stand_in_fault_draw(&s->faults, c->key);
+    const struct stand_in_fault *f =
+        stand_in_fault_draw(&s->faults, stand_in_chance_key(s->draw, p->ids, p->n));
     c->fault = f = f ? f : &none;
-    c->way = stand_in_chance_way(&c->net, c->key, server_facts(x->r).body, 0);
     c->drawn = true;
     if (!(f->status || f->way == WAY_CLOSE || f->way == WAY_RESET || f->way == WAY_SILENT))
         return true;
-    if (!line_wait(x->r, f->way == WAY_SILENT ? UINT64_MAX : os_now_ns() + c->way))
+    if (!line_wait(x->r, f->way == WAY_SILENT ? UINT64_MAX : os_now_ns() + s->latency))
         return false;
     const struct linger rst = { .l_onoff = 1 };
     if (f->way == WAY_RESET)
@@ -166,7 +150,7 @@ static bool line_edit(struct stand_in_call *c, struct buf *text, bool first)
 static bool line_due(const struct stand_in_call *c)
 {
     uint64_t late = c->fault->way == WAY_LATE ? STAND_IN_LATE_MS * ms_ns : 0;
-    return line_wait(c->x->r, c->x->at + c->way + late);
+    return line_wait(c->x->r, c->x->at + stand_in_of(c->x)->latency + late);
 }
 
 void stand_in_line_send(struct serve_exchange *x, unsigned status, const char *type,
@@ -184,7 +168,6 @@ void stand_in_line_send(struct serve_exchange *x, unsigned status, const char *t
     }
     if (!line_edit(c, &c->bytes, true))
         return;
-    c->way = stand_in_chance_way(&c->net, c->key, server_facts(x->r).body, c->bytes.n);
     if (line_due(c))
         line_send(c, 200, f->type ? f->type : type, !f->no_length, headers, f->header, f->value);
 }

@@ -65,10 +65,9 @@ int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struc
     struct stand_in *s = calloc(1, sizeof(*s));
     if (!s)
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
-    pthread_mutex_init(&s->lock, NULL);
     s->server = o->server;
     s->faults = o->faults;
-    s->net = o->net;
+    stand_in_set_network(s, &o->net);
     s->draw = stand_in_chance_open(o->seed);
     stand_in_routes(s);
     int rc =
@@ -86,7 +85,6 @@ void stand_in_close(struct stand_in *s)
         return;
     serve_close(s->serve, GRACE_MS);
     stand_in_chance_close(s->draw);
-    pthread_mutex_destroy(&s->lock);
     free(s);
 }
 
@@ -97,9 +95,7 @@ struct stand_in *stand_in_of(const struct serve_exchange *x)
 
 void stand_in_set_network(struct stand_in *s, const struct stand_in_net *net)
 {
-    pthread_mutex_lock(&s->lock);
-    s->net = *net;
-    pthread_mutex_unlock(&s->lock);
+    s->latency = net->latency_ms * UINT64_C(1000000);
 }
 
 unsigned stand_in_port(const struct stand_in *s)

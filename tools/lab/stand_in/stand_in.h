@@ -1,5 +1,5 @@
 /* stand_in.h - the stand-in cloud: the server of `mizzle serve` with another table of routes, those
- * of vLLM, SGLang and llama.cpp, behind a simulated network. */
+ * of vLLM, SGLang and llama.cpp, with latency and faults. */
 #ifndef TOOLS_LAB_STAND_IN_STAND_IN_H
 #define TOOLS_LAB_STAND_IN_STAND_IN_H
 
@@ -13,6 +13,11 @@
 
 struct err;
 struct stand_in;
+
+/* The simulated network. */
+struct stand_in_net {
+    unsigned latency_ms; /* of a round trip */
+};
 
 struct stand_in_options {
     const char *model;            /* path; NULL: the demo pair's cloud model */
@@ -36,7 +41,7 @@ int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struc
 /* Stop the server. Replies in progress may finish for 2 s; after that they end with status 503.
  * NULL is fine. */
 void stand_in_close(struct stand_in *s);
-/* Set the simulated network for the requests that begin from now on. Any thread. */
+/* Set the network for the tokens that are sent from now on. Any thread. */
 void stand_in_set_network(struct stand_in *s, const struct stand_in_net *net);
 unsigned stand_in_port(const struct stand_in *s);
 const char *stand_in_url(const struct stand_in *s); /* "http://127.0.0.1:PORT", or https */

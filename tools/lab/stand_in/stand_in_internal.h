@@ -4,15 +4,13 @@
 #ifndef TOOLS_LAB_STAND_IN_STAND_IN_INTERNAL_H
 #define TOOLS_LAB_STAND_IN_STAND_IN_INTERNAL_H
 
-#include <pthread.h>
-
 #include "tools/lab/stand_in/stand_in.h"
 #include "tools/serve/serve_choice.h"
 #include "tools/serve/serve_exchange.h"
 
 enum { STAND_IN_ROUTES = 24 };
 
-struct stand_in { /* constant once open, apart from net */
+struct stand_in { /* constant once open, apart from latency */
     struct serve *serve;
     enum cloud_api server;
     struct serve_face face;
@@ -20,23 +18,19 @@ struct stand_in { /* constant once open, apart from net */
     enum cloud_api as[STAND_IN_ROUTES]; /* whose words and forms a route has */
     char fingerprint[17];               /* of the weights' bits, in hex */
     struct stand_in_chance *draw;
-    struct stand_in_net net; /* guarded by lock */
-    pthread_mutex_t lock;
+    _Atomic uint64_t latency; /* ns of a round trip */
     struct stand_in_faults faults;
 };
 
 /* What an exchange has besides serve's, as its `own`. */
 struct stand_in_call {
     struct serve_exchange *x;
-    struct stand_in_net net; /* as it was when the request began */
     const struct stand_in_fault *fault;
-    bool drawn;        /* what follows */
-    uint64_t key, way; /* way: ns */
+    bool drawn;
     /* The body on its way. */
     struct buf bytes;
     size_t at, blanks; /* of bytes: sent; blanks still to be sent before them */
     size_t sent, cut;  /* bytes sent, and those after which to stop */
-    uint64_t free_at;  /* the line down is free again */
     enum server_more (*more)(void *arg, struct buf *out); /* appends the next; NULL: none */
     /* The stream that serve makes, and the events that have come of it. */
     enum server_more (*feed)(void *arg, struct buf *out);

@@ -12,7 +12,6 @@
 #include "kernels/sys/pool.h"
 #include "tools/lab/machine/limits.h"
 #include "tools/lab/bench/bench.h"
-#include "tools/lab/bench/counts.h"
 #include "tools/lab/bench/doubt.h"
 #include "tools/lab/machine/read_probe.h"
 #include "tools/lab/tuning/kit.h"
@@ -59,24 +58,19 @@ static double time_sample(struct timing *t, size_t turns, double *best)
 }
 
 /* Set the median nanoseconds of a call over the samples, each long enough for the clock, the best
- * and those that it ran, and the event counts of a call, averaged over all samples. */
-static void time_call(struct bench_point *p, struct timing *t, size_t samples,
-                      const struct counts *counters)
+ * and those that it ran. */
+static void time_call(struct bench_point *p, struct timing *t, size_t samples)
 {
     static double ns[MAX_SAMPLES];
-    double before[COUNT_EVENTS], after[COUNT_EVENTS];
     size_t turns = 1, done = 0;
     while (time_turns(t, turns) < SAMPLE_NS) /* warm up and find the number of turns */
         turns *= 2;
-    counts_read(counters, before);
     uint64_t begin = os_now_ns();
     double ran = doubt_ran();
     while (done == 0 || (done < samples && !interrupted))
         ns[done++] = time_sample(t, turns, &p->best);
     p->cpu = 1e9 * (doubt_ran() - ran) / (double)(done * turns);
     p->on_cpu = p->cpu * (double)(done * turns) / (double)(os_now_ns() - begin);
-    counts_read(counters, after);
-    counts_each(p->count, before, after, (double)(done * turns));
     p->ns = limits_median(ns, done);
 }
 
@@ -85,7 +79,6 @@ struct bench_kernels {
     struct kernels chosen; /* by --isa, else the fastest exact set */
     const struct bench_options *o;
     struct pool *one;
-    struct counts counters;
     struct kernels_report table;
     struct read_level levels[READ_LEVELS];
     struct doubt_others others;
@@ -124,7 +117,7 @@ static int bench_call(struct bench_kernels *b, size_t op, const struct kit_call 
                                  .bytes = c->bytes,
                                  .ops = c->ops };
         struct timing timing = { op, &all, c, b->kit, b->kit.weights };
-        time_call(&p, &timing, i ? b->o->repeat : 1, &b->counters);
+        time_call(&p, &timing, i ? b->o->repeat : 1);
         doubt_look(&b->others);
         p.others = b->others.took;
         p.beside_limits = b->beside_limits;
@@ -137,17 +130,6 @@ static int bench_call(struct bench_kernels *b, size_t op, const struct kit_call 
         rc = kernels_report_row(&b->table, &p, work / b->scalar, err);
     }
     return rc;
-}
-
-/* Open the event counters; if cycles cannot be counted, say why in one line on stderr. */
-static void counters_open(struct bench_kernels *b)
-{
-    char why[COUNT_WHY];
-    counts_open(&b->counters, why);
-    for (size_t i = 0; i < COUNT_EVENTS; i++)
-        b->table.counts[i] = b->counters.handle[i] >= 0;
-    if (why[0])
-        fprintf(stderr, "mizzle bench kernels: no hardware counters: %s\n", why);
 }
 
 /* Measure how fast the levels are read. The table holds points against this measurement. */
@@ -171,7 +153,7 @@ static int bench_both(struct bench_kernels *b, size_t op, const struct kit_call 
     if (rc != OK || !c->cold || c->held > (double)b->levels[READ_LEVELS - 2].bytes)
         return rc;
     struct kit_call cold = *c;
-    cold.shape = c->cold;
+    snprintf(cold.shape, sizeof(cold.shape), "%.30s, cold", c->shape);
     cold.held = (double)b->kit.weight_bytes;
     cold.step = c->matrix;
     return bench_call(b, op, &cold, err);
@@ -203,8 +185,8 @@ int bench_kernels(const struct bench_options *o, struct err *err)
     for (size_t i = 0; i < kit_nops; i++)
         found += kit_wants(o->only, kit_ops[i].name);
     if (!found)
-        return err_set(err, ERR_ARG,
-                       "--only: expected an operation that `mizzle info` lists, found %s", o->only);
+        return err_set(err, ERR_ARG, "expected an operation that `mizzle info` lists, found %s",
+                       o->only);
     const char *isa = setup_isa();
     if (kernels_pick(&b.chosen, isa, cpu_detect(), err) != OK)
         return ERR_ARG;
@@ -214,11 +196,8 @@ int bench_kernels(const struct bench_options *o, struct err *err)
         rc = bench_levels(&b, err);
     if (rc == OK && !kit_open(&b.kit, o->only, b.levels[READ_LEVELS - 2].bytes, b.chosen.tune))
         rc = err_set(err, ERR_NOMEM, "bench: out of memory");
-    if (rc == OK) {
-        counters_open(&b);
+    if (rc == OK)
         rc = bench_all(&b, err);
-        counts_close(&b.counters);
-    }
     pool_close(b.one);
     kit_close(&b.kit);
     return rc;

@@ -6,26 +6,12 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "tools/lab/bench/bench.h"
-#include "tools/lab/bench/counts.h"
 #include "tools/lab/machine/read_probe.h"
 
 /* Return a figure, NaN if it is negative and so could not be counted. */
 static double counted(double v)
 {
     return v >= 0 ? v : (double)NAN;
-}
-
-/* Add the events that can be counted on this machine. */
-static void kernels_report_events(struct kernels_report *b, const struct bench_point *p)
-{
-    for (size_t i = 0; i < COUNT_COLUMNS; i++) {
-        const struct count_column *c = &count_columns[i];
-        if (b->counts[c->event])
-            row_named(&b->row, c->key, c->title, counted(p->count[c->event]), 1);
-        if (c->event == COUNT_INSTRUCTIONS && b->counts[COUNT_CYCLES] &&
-            b->counts[COUNT_INSTRUCTIONS])
-            row_named(&b->row, "ipc", "IPC", counted(counts_ipc(p->count)), 2);
-    }
 }
 
 /* Return the speed of a point as a share of its roof (Williams, Waterman, Patterson 2009), which is
@@ -86,7 +72,6 @@ int kernels_report_row(struct kernels_report *b, const struct bench_point *p, do
     row_named(r, "times_scalar", "x scalar", times, 2);
     row_text(r, "level", NULL, p->level->name);
     row_text(r, "doubtful", "doubtful", *doubtful ? doubtful : NULL);
-    kernels_report_events(b, p);
     kernels_report_busy(r, p);
     row_text(r, "cpu_info", NULL, cpu_name());
     int rc = row_print(r, err);

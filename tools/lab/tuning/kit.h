@@ -20,7 +20,8 @@ struct kit {
 /* One call of an operation: its shape, the bytes it reads, those that it touches, and the
  * operations it computes. */
 struct kit_call {
-    const char *shape, *cold; /* cold: the name where each call has the next matrix, or NULL */
+    char shape[40];
+    bool cold; /* timed, too, where each call has the next matrix */
     size_t rows, cols, n;
     double bytes, held, ops;
     const char *what; /* kind of arithmetic as in limits.h, or NULL */
