@@ -432,7 +432,7 @@ install: all lib $(BUILD)/mizzle.pc
 	install -d '$(SHARE)/doc/mizzle' $(COMPLETIONS:%='$(SHARE)/%')
 	install -m 644 LICENSE '$(SHARE)/doc/mizzle/LICENSE'
 	for s in $(COMPLETIONS); do \
-	    sh tools/completions.sh $${s%%[-/]*} $(RUN) $(BUILD)/mizzle >$(BUILD)/completions || exit; \
+	    sh tools/completions.sh $${s%%[-/]*} >$(BUILD)/completions || exit; \
 	    case $$s in bash*) f=mizzle ;; zsh*) f=_mizzle ;; *) f=mizzle.fish ;; esac; \
 	    install -m 644 $(BUILD)/completions '$(SHARE)/'"$$s/$$f" || exit; \
 	done

@@ -1,103 +1,47 @@
 #!/bin/sh
-# Print what lets a shell complete commands and options: sh tools/completions.sh SHELL PROGRAM...
-# SHELL is bash, zsh or fish. All is read from the program's own --help.
+# Print what lets a shell complete commands and options: sh tools/completions.sh SHELL
+# SHELL is bash, zsh or fish. The words come from the program's own --help when Tab is pressed.
 case ${1:-} in -h | --help) sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0" && exit ;; esac
-shell=$1
-shift
-export LC_ALL=C
-"$@" --help >/dev/null || exit
-tab=$(printf '\t')
 
-commands() { # print name, tab, summary; with apostrophes that no shell reads as quotes
-    {
-        "$@" --help | sed -n "s/^  \([a-z][a-z]*\)  *\([a-z].*\)/\1$tab\2/p"
-        for first in router bench; do
-            "$@" $first --help | sed -n "s/^  mizzle \($first [a-z]*\)  *\([a-z].*\)/\1$tab\2/p"
-        done
-    } | sed "s/'/’/g"
-}
+# PROGRAM [COMMAND [SUBJECT]]: the words that may follow, the same in each shell.
+words='case $# in
+1) "$1" --help | sed -n "s/^  \([a-z][a-z]*\)  *[a-z].*/\1/p" ;;
+*) "$@" --help all | sed -n "s/^  mizzle $2 \([a-z]*\)  .*/\1/p; s/^  -., \(--[a-z-]*\).*/\1/p; s/^      \(--[a-z-]*\).*/\1/p" ;;
+esac 2>/dev/null'
 
-# Print command, letter or -, option, argument or -, and the first line of its help, with tabs.
-options() {
-    commands "$@" | cut -f 1 | while read -r command; do
-        # shellcheck disable=SC2086 # a name of two words is two arguments
-        "$@" $command --help all | awk -v command="$command" -v OFS='\t' '
-            { example = goes_on; goes_on = /\\$/ }
-            !example && /^(  -., |      )--[a-z]/ {
-                letter = $1 ~ /^-.,$/ ? substr($1, 2, 1) : "-"
-                sub(/^ *(-., )? */, "")
-                option = $1
-                words = $0
-                sub(/^[^ ]+/, "", words)
-                arg = words ~ /^ [^ ]/ ? $2 : "-"
-                sub(/^ [^ ]+/, "", words)
-                if (words !~ /[^ ]/) getline words
-                gsub(/^ +|\(default.*|\[|\]/, "", words)
-                gsub(/'\''/, "’", words)
-                gsub(/:/, " ", words)
-                print command, letter, option, arg, words
-            }'
-    done
-}
-
-case $shell in
+case ${1:-} in
 bash)
-    echo '_mizzle() {'
-    echo "    local word=\${COMP_WORDS[COMP_CWORD]} words=$("$@" --help | awk '
-        /^  [a-z]/ && $1 != "mizzle" { all = all " " $1 } END { print "\"" substr(all, 2) "\"" }')"
-    echo '    case "$COMP_CWORD ${COMP_WORDS[1]} ${COMP_WORDS[2]}" in'
-    echo '    1\ *) ;;'
-    options "$@" | awk -F '\t' '
-        $1 != last { if (last) print words "\" ;;"; last = $1; words = "" }
-        { words = (words ? words " " : "    *\\ " (sub(/ /, "\\ ", $1) ? $1 : $1 "\\ *") ") words=\"") $3 }
-        END { print words "\" ;;" }' | sort -r
-    echo '    esac'
-    echo '    [ "$COMP_CWORD" = 1 ] || [ "${word#-}" != "$word" ] || words= # files'
-    for first in router bench; do
-        echo "    [ \"\$COMP_CWORD \${COMP_WORDS[1]}\" = '2 $first' ] && words=\"\$words $(
-            commands "$@" | sed -n "s/^$first \([a-z]*\).*/\1/p" | xargs)\""
-    done
-    echo '    COMPREPLY=($(compgen -W "$words" -- "$word"))'
-    echo '}'
-    echo 'complete -o default -F _mizzle mizzle'
+    cat <<END
+_mizzle() {
+    local at=("\${COMP_WORDS[@]:0:COMP_CWORD}")
+    case "\${at[1]}" in bench | router) at=("\${at[@]:0:3}") ;; *) at=("\${at[@]:0:2}") ;; esac
+    [ "\${at[2]#-}" = "\${at[2]}" ] || unset 'at[2]'
+    COMPREPLY=(\$(compgen -W "\$(sh -c '$words' - "\${at[@]}")" -- "\${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F _mizzle mizzle
+END
     ;;
 zsh)
-    echo '#compdef mizzle'
-    echo 'local -a words_of'
-    echo 'case "$CURRENT $words[2] $words[3]" in'
-    commands "$@" | awk -F '\t' '
-        $1 !~ / / { all = all " '\''" $1 ":" $2 "'\''" }
-        END { print "2\\ *) words_of=(" substr(all, 2) ") ;;" }'
-    options "$@" | awk -F '\t' '
-        $1 != last { if (last) print words ") ;;"; last = $1; words = "" }
-        { words = (words ? words " " : "*\\ " (sub(/ /, "\\ ", $1) ? $1 : $1 "\\ *") ") words_of=(") "'\''" $3 ":" $5 "'\''" }
-        END { print words ") ;;" }' | sort -r
-    echo 'esac'
-    echo "(( CURRENT == 3 )) && case \$words[2] in"
-    for first in router bench; do
-        commands "$@" | awk -F '\t' -v first=$first '
-            sub("^" first " ", "", $1) { all = all " '\''" $1 ":" $2 "'\''" }
-            END { print first ") words_of+=(" substr(all, 2) ") ;;" }'
-    done
-    echo 'esac'
-    echo 'if [[ $CURRENT == 2 || $PREFIX == -* || "$CURRENT $words[2]" == (3 router|3 bench) ]]; then'
-    echo '    _describe mizzle words_of'
-    echo 'else'
-    echo '    _files'
-    echo 'fi'
+    cat <<END
+#compdef mizzle
+local -a at=("\${(@)words[1,CURRENT-1]}")
+case \$at[2] in bench | router) at=("\${(@)at[1,3]}") ;; *) at=("\${(@)at[1,2]}") ;; esac
+[[ \$at[3] != -* ]] || at=("\${(@)at[1,2]}")
+compadd -- \$(sh -c '$words' - \$at)
+[[ \$CURRENT == 2 || \$PREFIX == -* ]] || _files
+END
     ;;
 fish)
-    echo 'complete -c mizzle -n __fish_use_subcommand -f'
-    commands "$@" | awk -F '\t' '
-        { n = split($1, word, " ") }
-        n == 1 { print "complete -c mizzle -n __fish_use_subcommand -a " $1 " -d '\''" $2 "'\''" }
-        n == 2 { print "complete -c mizzle -f -n '\''__fish_seen_subcommand_from " word[1] "'\'' -a " word[2] " -d '\''" $2 "'\''" }'
-    options "$@" | awk -F '\t' '
-        {
-            gsub(/ /, "; and __fish_seen_subcommand_from ", $1)
-            print "complete -c mizzle -n '\''__fish_seen_subcommand_from " $1 "'\'' -l " substr($3, 3) \
-                ($2 != "-" ? " -s " $2 : "") ($4 != "-" ? " -r" : "") " -d '\''" $5 "'\''"
-        }'
+    cat <<END
+function __mizzle
+    set -l at (commandline -opc)
+    set -l most 2
+    contains -- "\$at[2]" bench router; and set most 3
+    string match -q -- '-*' "\$at[3]"; and set most 2
+    sh -c '$words' - \$at[1..(math "min(\$most, "(count \$at)")")]
+end
+complete -c mizzle -a '(__mizzle)'
+END
     ;;
-*) echo "completions: expected bash, zsh or fish, found $shell" >&2 && exit 2 ;;
+*) echo "completions: expected bash, zsh or fish, found ${1:-}" >&2 && exit 2 ;;
 esac

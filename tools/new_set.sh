@@ -4,7 +4,7 @@
 # `make kernels-test` has it at once. kernels/README.md says how to go on.
 #
 # Usage: sh tools/new_set.sh NAME
-#        sh tools/new_set.sh --remove NAME    takes all of it back; the file is kept as NAME.c.removed
+#        git checkout Makefile kernels/kernels.c    takes it back, and leaves the file
 case ${1:-} in -h | --help) sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0" && exit ;; esac
 set -eu
 cd "$(dirname "$0")/.."
@@ -12,12 +12,7 @@ say() {
     echo "new_set.sh: $*" >&2
     exit 2
 }
-remove=
-if [ "${1:-}" = --remove ]; then
-    remove=yes
-    shift
-fi
-[ $# -eq 1 ] || say "usage: sh tools/new_set.sh [--remove] NAME"
+[ $# -eq 1 ] || say "usage: sh tools/new_set.sh NAME"
 name=$1
 case $name in
 '' | [!a-z]* | *[!a-z0-9_]* | ?????????????????????????* | *_blocks)
@@ -25,62 +20,27 @@ case $name in
         "and does not end in _blocks, found '$name'"
     ;;
 esac
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-
-# edit FILE AWK: write the changed file to $tmp; nothing is in place before all edits are made.
-edit() {
-    mkdir -p "$tmp/$(dirname "$1")"
-    cp -p "$1" "$tmp/$1" # keeps its mode
-    awk -v name="$name" -v wing="$wing" -v flags="$flags" "$2" "$1" >"$tmp/$1"
-}
-place() {
-    for f in Makefile kernels/kernels.c; do
-        mv "$tmp/$f" $f
-    done
-}
-
-if [ "$remove" ]; then
-    wing='' flags=''
-    for wing in kernels/x86 kernels/arm none; do # a set of its own line is one that was begun here
-        grep -q "^flags\.$wing/$name := " Makefile &&
-            grep -qx "extern const struct kernels kernels_$name;" kernels/kernels.c && break
-    done
-    [ $wing != none ] || say "no set that this script has begun is called '$name'"
-    kept=$wing/$name.c.removed number=1 # what was removed before stays, too
-    while [ -e "$kept" ] && ! cmp -s "$kept" "$wing/$name.c"; do
-        number=$((number + 1)) kept=$wing/$name.c.removed.$number
-    done
-    edit Makefile 'index($0, "flags." wing "/" name " :=") != 1'
-    edit kernels/kernels.c '$0 != "    &kernels_" name "," &&
-        $0 != "extern const struct kernels kernels_" name ";"'
-    place
-    [ -e "$wing/$name.c" ] || { echo "removed; there was no $wing/$name.c" && exit 0; }
-    mv "$wing/$name.c" "$kept"
-    echo "removed; the file is $kept"
-    exit 0
-fi
-
 case $(${CC:-cc} -dumpmachine) in
 x86_64-*) wing=kernels/x86 flags='$(flags.kernels/x86/avx2)' end='^#elif defined.__aarch64__' ;;
 aarch64-* | arm64-*) wing=kernels/arm flags='-march=armv8-a' end='^#endif' ;;
 *) say "${CC:-cc} compiles for no processor that kernels/ has a folder for" ;;
 esac
-! grep -rqw --exclude='*.removed*' "kernels_$name" kernels && [ ! -e "$wing/$name.c" ] ||
-    say "'$name' is taken"
-edit Makefile '
-    seen == 1 && !/^flags\.kernels\// { print "flags." wing "/" name " := " flags; seen = 2 }
+! grep -rqw "kernels_$name" kernels && [ ! -e "$wing/$name.c" ] || say "'$name' is taken"
+
+# Nothing is in place before all edits are made.
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+awk -v set="flags.$wing/$name := $flags" '
+    seen == 1 && !/^flags\.kernels\// { print set; seen = 2 }
     !seen && /^flags\.kernels\// { seen = 1 }
-    { print }'
-edit kernels/kernels.c '
-    /^const struct kernels \*const kernels_sets/ {
-        print "extern const struct kernels kernels_" name ";"
-    }
+    { print }' Makefile >"$tmp/Makefile"
+awk -v name="$name" '
+    /^const struct kernels \*const kernels_sets/ { print "extern const struct kernels kernels_" name ";" }
     /^#if defined.__x86_64__/ { inside = 1 }
     inside && /'"$end"'/ { print "    &kernels_" name ","; inside = 0 }
-    { print }'
+    { print }' kernels/kernels.c >"$tmp/kernels.c"
 [ "$(diff Makefile "$tmp/Makefile" | grep -c '^>')" -eq 1 ] &&
-    [ "$(diff kernels/kernels.c "$tmp/kernels/kernels.c" | grep -c '^>')" -eq 2 ] ||
+    [ "$(diff kernels/kernels.c "$tmp/kernels.c" | grep -c '^>')" -eq 2 ] ||
     say "no place for its lines was found in Makefile and kernels/kernels.c"
 {
     echo "/* $name.c - Begun by tools/new_set.sh. What it leaves out comes from the sets before it. */"
@@ -115,6 +75,7 @@ const struct kernels kernels_$name = {
 };
 END
 } >"$tmp/set.c"
-mv "$tmp/set.c" "$wing/$name.c"
-place
+cat "$tmp/set.c" >"$wing/$name.c"
+cat "$tmp/Makefile" >Makefile
+cat "$tmp/kernels.c" >kernels/kernels.c
 echo "write $wing/$name.c, then type: make kernels-test"

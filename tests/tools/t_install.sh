@@ -21,14 +21,14 @@ share="$dir/a b/usr/share"
 [ -s "$share/doc/mizzle/LICENSE" ] || fail "no licence"
 # Each shell has its completions; those that are here read them.
 zsh=$share/zsh/site-functions/_mizzle fish=$share/fish/vendor_completions.d/mizzle.fish
-grep -q "'--n-predict:Write at most N" "$zsh" && grep -q "from run' -l n-predict -s n -r -d" "$fish" ||
+grep -q '^compadd -- ' "$zsh" && grep -q '^complete -c mizzle ' "$fish" ||
     fail "completions of zsh and fish"
 ! command -v zsh >/dev/null || zsh -n "$zsh" || fail "zsh does not read its completions"
 ! command -v fish >/dev/null || fish -n "$fish" || fail "fish does not read its completions"
 if command -v bash >/dev/null; then
     bash -c '. "$1/bash-completion/completions/mizzle" && shift
         COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) && _mizzle && echo "${COMPREPLY[*]}"' - "$share" \
-        mizzle router collect --lab >"$dir/log" && grep -qx -e --labels "$dir/log" || fail "bash: $(cat "$dir/log")"
+        "$bin" router collect --lab >"$dir/log" && grep -qx -e --labels "$dir/log" || fail "bash: $(cat "$dir/log")"
 fi
 if [ -e weights/milli/edge-0.5.gguf ]; then
     ln -s "$bin" "$dir/link"
