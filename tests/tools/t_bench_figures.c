@@ -439,7 +439,7 @@ static void check_probe(void)
     CHECK(read_probe_bytes(3u << 29, 8u << 20) == 192u << 20);
     CHECK(read_probe_bytes(0, 0) == 128u << 20);
     CHECK(pool_open(&pool, 2, &err) == OK);
-    CHECK(read_probe_open(&probe, pool, &err) == OK);
+    CHECK(read_probe_open(&probe, false, pool, &err) == OK);
     CHECK(read_probe_memory(probe, pool) > 0);
     CHECK(read_probe_memory(probe, NULL) > 0);
     read_probe_levels(levels, probe, pool);

@@ -40,7 +40,7 @@ static size_t bench_limits_read(struct limit_row rows[], struct limit_stairs *s,
     struct read_probe *probe;
     struct read_level a[READ_LEVELS], b[READ_LEVELS];
     doubt_look(&s->others);
-    if (read_probe_open(&probe, all, err) != OK)
+    if (read_probe_open(&probe, false, all, err) != OK)
         return 0;
     s->threads = pool_threads(all);
     s->n = read_probe_stairs(s->all, probe, all);
@@ -54,21 +54,23 @@ static size_t bench_limits_read(struct limit_row rows[], struct limit_stairs *s,
     read_probe_close(probe);
     doubt_look(&s->others);
     s->took = s->others.took;
-    for (size_t i = 0; i < READ_LEVELS; i++) {
-        const struct read_level *l = &a[READ_LEVELS - 1 - i]; /* memory first */
-        rows[i] = (struct limit_row){ "",       "GB/s", l->gb_s, b[READ_LEVELS - 1 - i].gb_s,
-                                      l->bytes, s->took };
-        if (l->bytes)
-            snprintf(rows[i].name, sizeof(rows[i].name), "read from %s, %zu KiB", l->name,
-                     l->bytes >> 10);
+    for (size_t i = 0; i < READ_LEVELS + s->n; i++) {
+        struct limit_row *r = &rows[i];
+        size_t level = READ_LEVELS - 1 - i, stair = i - READ_LEVELS; /* memory first */
+        if (i < READ_LEVELS)
+            *r = (struct limit_row){ "",     "GB/s", a[level].gb_s, b[level].gb_s, a[level].bytes,
+                                     s->took };
         else
-            snprintf(rows[i].name, sizeof(rows[i].name), "read from %s", l->name);
-    }
-    for (size_t i = 0; i < s->n; i++) {
-        struct limit_row *r = &rows[READ_LEVELS + i];
-        *r = (struct limit_row){ "",     "GB/s", s->one[i].gb_s, s->all[i].gb_s, s->one[i].bytes,
-                                 s->took };
-        snprintf(r->name, sizeof(r->name), "read %zu MiB again and again", r->bytes >> 20);
+            *r = (struct limit_row){
+                "", "GB/s", s->one[stair].gb_s, s->all[stair].gb_s, s->one[stair].bytes, s->took
+            };
+        if (i >= READ_LEVELS)
+            snprintf(r->name, sizeof(r->name), "read %zu MiB again and again", r->bytes >> 20);
+        else if (r->bytes)
+            snprintf(r->name, sizeof(r->name), "read from %s, %zu KiB", a[level].name,
+                     r->bytes >> 10);
+        else
+            snprintf(r->name, sizeof(r->name), "read from %s", a[level].name);
     }
     return READ_LEVELS + s->n;
 }

@@ -16,7 +16,6 @@
 #include "tools/lab/machine/limits.h"
 #include "tools/lab/machine/read_probe.h"
 #include "tools/command.h"
-#include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 
 enum { WARM = 16 };
@@ -126,17 +125,6 @@ static struct bench_test plan_test(const struct bench_plan *p, size_t depth, siz
     return t;
 }
 
-/* Return the number of samples of all tests; with by_op, each is taken twice more. */
-static size_t plan_samples(const struct bench_plan *p, size_t repeat, bool by_op)
-{
-    size_t tests = 0;
-    for (size_t j = 0; j < p->prompt.n + p->gen.n * p->texts.n; j++) {
-        const struct bench_test t = plan_test(p, 0, j, 1);
-        tests += t.prompt || t.gen;
-    }
-    return tests * p->depth.n * p->threads.n * repeat * (by_op ? 3 : 1);
-}
-
 /* State of the tests with one number of threads. */
 struct bench_run {
     const struct bench_options *o;
@@ -149,8 +137,6 @@ struct bench_run {
     struct doubt_others others;
     struct bench_ops *ops;   /* NULL without --by-op */
     struct op_limits limits; /* for ops, once measured */
-    struct progress_count shown;
-    size_t done, all; /* samples of all tests */
     double one[BENCH_LIST *
                BENCH_TESTS]; /* tokens per second of each test on one thread, once measured */
 };
@@ -198,15 +184,9 @@ static int warm_up(struct bench_run *b, struct bench_test *t, struct err *err)
 static int run_probe(struct bench_run *b, double *gb_s, struct err *err)
 {
     b->peak = b->peak ? b->peak : limits_peak_memory();
-    int rc = b->probe ? OK : read_probe_open(&b->probe, b->pool, err);
+    int rc = b->probe ? OK : read_probe_open(&b->probe, false, b->pool, err);
     *gb_s = rc ? 0 : read_probe_memory(b->probe, b->pool);
     return rc;
-}
-
-/* Show how many samples are taken; between them, so that nothing is drawn while one is timed. */
-static void run_shown(struct bench_run *b)
-{
-    progress_counted(&b->shown, b->done, b->all);
 }
 
 /* Find out which share of the time the threads wait for each other: in a few tokens, or in a part
@@ -225,12 +205,10 @@ static int run_waiting(struct bench_run *b, struct bench_test *t, struct err *er
 /* Take the samples of one test. */
 static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
 {
-    run_shown(b);
     doubt_look(&b->others);
     int rc = warm_up(b, t, err);
     if (!rc && t->threads > 1)
         rc = run_waiting(b, t, err);
-    run_shown(b);
     if (!rc)
         rc = run_probe(b, &t->before, err);
     t->l3 = rc ? 0 : read_probe_l3(b->probe, b->pool);
@@ -243,8 +221,6 @@ static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
         rc = run_once(b, t, t->gen, err);
         t->ns[t->samples] = (double)(os_now_ns() - begin);
         all += t->ns[t->samples] / 1e9;
-        b->done++;
-        run_shown(b);
     }
     t->on_cpu = (doubt_ran() - ran) / (all * (double)t->threads);
     rc = rc || !t->gen ? rc : run_probe(b, &t->after, err);
@@ -265,7 +241,6 @@ static int run_ops(struct bench_run *b, struct bench_test *t, enum kvcache kv, s
     o->limits = &b->limits;
     for (; !rc && o->samples < b->o->repeat; o->samples++)
         for (size_t i = 0; !rc && i < 2; i++) {
-            run_shown(b);
             run_rewind(b, t, t->depth);
             o->times.at = t->depth;
             batch_watch(b->batch, i ? &o->timing : NULL);
@@ -276,7 +251,6 @@ static int run_ops(struct bench_run *b, struct bench_test *t, enum kvcache kv, s
                 o->plain[o->samples] = ns;
             else
                 bench_ops_timed(o, ns);
-            b->done++;
         }
     batch_watch(b->batch, NULL);
     return rc;
@@ -302,7 +276,6 @@ static int run_tests(struct bench_run *b, const struct bench_plan *p, struct mod
                 return rc;
             doubt_look(&b->others); /* the operations are of this row, too */
             t.others = b->others.took > t.others ? b->others.took : t.others;
-            progress_wipe(&b->shown);
             t.one = *one;
             model_figures(&f, &t, op_pass_bytes(b->engine->model));
             report->tuning = batch_tuning(b->batch);
@@ -349,7 +322,6 @@ static int bench_model_run_all(struct bench_run *b, const struct bench_plan *p,
         b->pool = NULL;
         b->limits.level = NULL; /* other threads have others */
     }
-    progress_wipe(&b->shown);
     model_report_end(report);
     read_probe_close(b->probe);
     return rc;
@@ -375,11 +347,7 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
                                                           : "demo";
         static struct bench_run b;
         static struct bench_ops ops;
-        b = (struct bench_run){ .o = o,
-                                .engine = &e,
-                                .ops = m->by_op ? &ops : NULL,
-                                .shown = { .what = "samples", .since = os_now_ns() },
-                                .all = plan_samples(&p, o->repeat, m->by_op) };
+        b = (struct bench_run){ .o = o, .engine = &e, .ops = m->by_op ? &ops : NULL };
         struct model_report report = { .row.format = o->format,
                                        .model = model,
                                        .kv = kvcache_name(p.kv),

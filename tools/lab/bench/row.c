@@ -56,32 +56,32 @@ void row_json(struct row *r, const char *key, json_t *value)
 }
 
 /* Print a text as a cell of CSV, in quotes if it needs them. */
-static void row_quoted(FILE *to, const char *text)
+static void row_quoted(const char *text)
 {
     const char *quote = strpbrk(text, ",\"") ? "\"" : "";
     char *shown = escaped_text(text, strlen(text));
-    fputs(quote, to);
+    fputs(quote, stdout);
     for (const char *p = shown ? shown : "?"; *p; p++)
-        fprintf(to, *p == '"' ? "\"%c" : "%c", *p);
-    fputs(quote, to);
+        printf(*p == '"' ? "\"%c" : "%c", *p);
+    fputs(quote, stdout);
     free(shown);
 }
 
 /* Print the value of a cell in a table or in CSV. */
-static void row_show(const struct row_cell *c, FILE *to, bool md)
+static void row_show(const struct row_cell *c, bool md)
 {
     if (c->text && md)
         escaped_put(c->text, strlen(c->text));
     else if (c->text)
-        row_quoted(to, c->text);
+        row_quoted(c->text);
     else if (isfinite(c->value))
-        fprintf(to, c->digits < 0 ? "%.*g" : "%.*f", abs(c->digits), c->value);
+        printf(c->digits < 0 ? "%.*g" : "%.*f", abs(c->digits), c->value);
     for (size_t i = 0; c->list && i < c->n; i++)
-        fprintf(to, "%s%.3f", i ? " " : "", c->list[i]);
+        printf("%s%.3f", i ? " " : "", c->list[i]);
 }
 
 /* Print a line of a table or of CSV: the names of the columns, or the values. */
-static void row_line(const struct row *r, FILE *to, bool md, bool names)
+static void row_line(const struct row *r, bool md, bool names)
 {
     const char *before = md ? "| " : "";
     for (size_t i = 0; i < r->n; i++) {
@@ -89,22 +89,22 @@ static void row_line(const struct row *r, FILE *to, bool md, bool names)
         const char *name = md ? c->title : c->key;
         if (!name)
             continue;
-        fputs(before, to);
+        fputs(before, stdout);
         before = md ? " | " : ",";
         if (names)
-            fputs(name, to);
+            fputs(name, stdout);
         else
-            row_show(c, to, md);
+            row_show(c, md);
     }
-    fputs(md ? " |\n" : "\n", to);
+    fputs(md ? " |\n" : "\n", stdout);
 }
 
-static void row_head(struct row *r, FILE *to, bool md)
+static void row_head(struct row *r, bool md)
 {
-    row_line(r, to, md, true);
+    row_line(r, md, true);
     for (size_t i = 0; md && i < r->n; i++)
-        fputs(r->cells[i].title ? "|---" : "", to);
-    fputs(md ? "|\n" : "", to);
+        fputs(r->cells[i].title ? "|---" : "", stdout);
+    fputs(md ? "|\n" : "", stdout);
     r->headed = true;
 }
 
@@ -150,14 +150,13 @@ static int row_object(const struct row *r, struct err *err)
 int row_print(struct row *r, struct err *err)
 {
     bool md = !strcmp(r->format, "md");
-    FILE *to = r->to ? r->to : stdout;
     int rc = OK;
     if (*r->format == 'j') {
         rc = row_object(r, err);
     } else {
         if (!r->headed)
-            row_head(r, to, md);
-        row_line(r, to, md, false);
+            row_head(r, md);
+        row_line(r, md, false);
         for (size_t i = 0; i < r->n; i++)
             json_decref(r->cells[i].json);
     }

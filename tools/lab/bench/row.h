@@ -15,7 +15,6 @@ enum { ROW_CELLS = 128, ROW_OWN = 24 };
 
 struct row {
     const char *format; /* "md", "csv", "json" or "jsonl"; borrowed */
-    FILE *to;           /* where CSV goes; NULL: stdout, as for all others */
     size_t flags;       /* jansson's flags; 0: JSON_REAL_PRECISION(7) */
     size_t n;           /* cells of the present row */
     size_t printed;     /* rows */

@@ -6,9 +6,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/os.h"
@@ -190,22 +187,6 @@ static void limits_line(char out[32], unsigned index, const char *name)
         fclose(f);
 }
 
-/* Return the bytes that the processor names for one cache of this level, or 0. sysconf may name
- * those of a whole package, which has several of level 3. Leaf 4 of Intel and 0x8000001D of AMD
- * have the same fields (Intel's Software Developer's Manual, CPUID; AMD's manual, volume 3). */
-static size_t limits_cpuid(unsigned level)
-{
-#if defined(__x86_64__)
-    unsigned a, b, c, d, leaf = cpu_detect() & CPU_AMD ? 0x8000001d : 4;
-    for (unsigned i = 0; i < 8 && __get_cpuid_count(leaf, i, &a, &b, &c, &d) && a % 32; i++)
-        if (a % 32 != 2 && (a >> 5) % 8 == level) /* 2: of instructions */
-            return (size_t)((b >> 22) + 1) * ((b >> 12) % 1024 + 1) * (b % 4096 + 1) *
-                   ((size_t)c + 1);
-#endif
-    (void)level;
-    return 0;
-}
-
 static size_t limits_told(unsigned level)
 {
     char text[32];
@@ -222,8 +203,6 @@ static size_t limits_told(unsigned level)
         if (n)
             return n << (*unit == 'K' ? 10 : *unit == 'M' ? 20 : 0);
     }
-    if (limits_cpuid(level))
-        return limits_cpuid(level);
 #if defined(_SC_LEVEL1_DCACHE_SIZE) /* of glibc */
     static const int names[] = { _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE,
                                  _SC_LEVEL3_CACHE_SIZE };

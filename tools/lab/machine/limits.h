@@ -37,7 +37,7 @@ double limits_median(double *samples, size_t n);
 uint64_t limits_read(const uint64_t *p, size_t n, size_t streams, size_t turns, unsigned cpu);
 
 /* Return the bytes of the data cache of level 1, 2 or 3 that a processor reaches, whoever else
- * shares it, as /sys, the processor or the C library tell, in this order. Where none does, this is
+ * shares it, as /sys or the C library tell, in this order. Where neither does, this is
  * a usual size; it is never 0. read_probe.h measures what there is of level 3. */
 size_t limits_cache(unsigned level);
 

@@ -115,9 +115,7 @@ int op_limits_measure(struct op_limits *out, const struct engine *e, struct err 
     *out = (struct op_limits){ .int8 = limits_peak("int8", cpu, e->pool),
                                .f32 = limits_peak("f32", cpu, e->pool) };
     double bytes = (double)op_pass_bytes(e->model);
-    bool cached = bytes <= (double)limits_cache(2);
-    int rc = cached ? read_probe_open_small(&probe, e->pool, err)
-                    : read_probe_open(&probe, e->pool, err);
+    int rc = read_probe_open(&probe, bytes <= (double)limits_cache(2), e->pool, err);
     if (rc != OK)
         return rc;
     read_probe_levels(out->levels, probe, e->pool);

@@ -218,9 +218,11 @@ size_t read_probe_l3(struct read_probe *p, struct pool *pool)
     return p->l3;
 }
 
-int read_probe_open(struct read_probe **out, struct pool *pool, struct err *err)
+int read_probe_open(struct read_probe **out, bool small, struct pool *pool, struct err *err)
 {
-    size_t l3 = limits_cache(3), bytes = read_probe_bytes(os_memory(), l3);
+    size_t l3 = limits_cache(3), bytes = small ? 0 : read_probe_bytes(os_memory(), l3);
+    if (small)
+        return read_probe_make(out, read_probe_bytes(0, 0), pool, err);
     size_t enough = read_probe_bytes(os_memory(), 0);
     int rc = read_probe_make(out, bytes < enough ? bytes : enough, pool, err);
     if (rc != OK || bytes <= enough ||
@@ -229,11 +231,6 @@ int read_probe_open(struct read_probe **out, struct pool *pool, struct err *err)
         return rc;
     read_probe_close(*out);
     return read_probe_make(out, bytes, pool, err);
-}
-
-int read_probe_open_small(struct read_probe **out, struct pool *pool, struct err *err)
-{
-    return read_probe_make(out, read_probe_bytes(0, 0), pool, err);
 }
 
 void read_probe_levels(struct read_level out[READ_LEVELS], struct read_probe *p, struct pool *pool)

@@ -6,6 +6,7 @@
 #ifndef TOOLS_LAB_MACHINE_READ_PROBE_H
 #define TOOLS_LAB_MACHINE_READ_PROBE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,11 +34,9 @@ struct read_probe;
  * the memory, and at least 128 MiB. */
 size_t read_probe_bytes(uint64_t memory, size_t l3);
 /* Allocate and fill it with these threads: for the L3 that the system tells of, unless that holds
- * no 64 MiB. ERR_NOMEM. */
-int read_probe_open(struct read_probe **out, struct pool *pool, struct err *err);
-/* The same with no more than 128 MiB, which is faster, for who needs L1 and L2: an L3 that is
- * larger than that may then be taken for memory. */
-int read_probe_open_small(struct read_probe **out, struct pool *pool, struct err *err);
+ * no 64 MiB. small: 128 MiB, which is faster and enough for L1 and L2; a larger L3 may then be
+ * taken for memory. ERR_NOMEM. */
+int read_probe_open(struct read_probe **out, bool small, struct pool *pool, struct err *err);
 void read_probe_close(struct read_probe *p); /* NULL is fine */
 
 /* Return the GB/s at which these threads read memory that no cache holds: the median of five passes

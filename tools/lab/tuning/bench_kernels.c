@@ -137,7 +137,7 @@ static int bench_levels(struct bench_kernels *b, struct err *err)
 {
     struct read_probe *probe;
     doubt_look(&b->others);
-    int rc = read_probe_open(&probe, b->one, err);
+    int rc = read_probe_open(&probe, false, b->one, err);
     if (rc == OK)
         read_probe_levels(b->levels, probe, b->one);
     read_probe_close(probe);
