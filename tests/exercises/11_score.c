@@ -5,9 +5,9 @@
  *           b2[0]). A dot is acc = fmaf(w[k], x[k], acc), k ascending from acc = 0; relu(a) is
  *           a < 0 ? 0 : a, which keeps NaN. If the last sum is NaN, the score is 0: the cloud is
  *           asked. w1[width][dim] is row-major (struct router_form in router.h).
- * Measure   The time of a score at 896 x 1,792, beside the time of a token (`build/mizzle bench
- *           model --shape qwen2.5-0.5b`): what does it cost to decide, and what does a token that
- *           goes to the cloud save?
+ * Measure   The time of a score beside that of its token (`router_ms` and `ms` of a token in
+ *           `build/mizzle explain --question 2 --json`): what does it cost to decide, and what does
+ *           a token that goes to the cloud save?
  * Solution  router_score in router/router.c. */
 #include "tests/exercises/exercise.h"
 
