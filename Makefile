@@ -214,8 +214,7 @@ mca: all
 speed: all
 	@MODELS="$(MODELS)" LLAMA_BENCH="$(LLAMA_BENCH)" sh tools/speed.sh $(BUILD)/mizzle
 
-# Show where the time goes, by symbol, after the top-down shares of the processor's slots where they
-# are counted: make perf BENCH="model --shape qwen2.5-0.5b" SYMBOL=matmul_q4_k
+# Show where the time goes, by symbol: make perf BENCH="model --shape qwen2.5-0.5b" SYMBOL=matmul_q4_k
 perf: all
 	@BENCH="$(BENCH)" SYMBOL="$(SYMBOL)" sh tools/perf.sh $(BUILD)/mizzle
 

@@ -1,10 +1,7 @@
 #!/bin/sh
 # Show where the time of a benchmark goes, by symbol, and with SYMBOL by instruction. Only the
 # program's own time is recorded, not that of the system, which clears the pages that it hands out.
-# The recording is kept in build/perf/data, for `perf report` and `perf annotate`. Where the processor
-# counts them, the shares of its slots come first: retiring (instructions that count), bad speculation
-# (thrown away), frontend and backend bound (waiting for instructions; for data or for a unit). In
-# these the system's time is counted, too.
+# The recording is kept in build/perf/data, for `perf report` and `perf annotate`.
 #
 # Usage: [BENCH="model --shape qwen2.5-0.5b"] [SYMBOL=matmul_q4_k] sh tools/perf.sh [path of mizzle]
 #
@@ -30,29 +27,13 @@ rm -f build/perf/try
 event=cpu-clock:u
 ! perf stat -x, -e cycles:u true 2>&1 | grep -Eq '^[0-9]+,,cycles' || event=cycles:u
 
-# Intel's slots and AMD's have different names, and older versions of perf know fewer of them.
-slots=
-for way in --topdown '-M TopdownL1' '-M PipelineL1'; do
-    rm -f build/perf/slots
-    # shellcheck disable=SC2086
-    ! perf stat $way -o build/perf/slots true >/dev/null 2>&1 ||
-        grep -q 'not supported' build/perf/slots 2>/dev/null ||
-        ! grep -q '%' build/perf/slots 2>/dev/null || slots="perf stat $way -o build/perf/slots"
-    [ -z "$slots" ] || break
-done
-
 echo "perf record -e $event: mizzle bench $bench"
 # shellcheck disable=SC2086
-$slots perf record -q -e $event -F 997 -o $data "$mizzle" bench $bench || {
+perf record -q -e $event -F 997 -o $data "$mizzle" bench $bench || {
     status=$?
     [ $status -ne 255 ] || fail "$mizzle cannot be started, or perf cannot record it"
     exit $status
 }
-if [ "$slots" ]; then
-    grep -v '^\(#\|$\)' build/perf/slots
-else
-    echo "top-down: the processor counts no slots for perf here, as in most virtual machines"
-fi
 report() { perf report -i $data --no-children --stdio "$@" 2>/dev/null | grep -Ev '^(#|$)'; }
 if [ -z "$symbol" ]; then
     report -F overhead,sample,comm,sym | head -n 25
@@ -74,5 +55,5 @@ awk '
         if (share >= 0.5) printf "%6.2f %%  %-52s %s\n", share, substr($0, 1, 52), source
         next
     }
-    / : +[0-9]+ / { source = $0; sub(/^[^:]*: +[0-9]+ +/, "", source) }' "$text" | sort -rn | head -n 20
+    / : +[0-9]+ / { source = $0; sub(/^[^:]*: +[0-9]+ +/, "", source) }' "$text"
 echo "all of it is in $text"

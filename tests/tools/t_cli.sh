@@ -103,7 +103,7 @@ while read -r c; do
     one_line
     grep -q "^\.SS mizzle $c " "$dir/mizzle.1" || fail "the manual page does not name $c"
 done <"$dir/commands"
-few 103 <"$dir/helps"
+few 97 <"$dir/helps"
 if command -v groff >/dev/null; then
     groff -man -Tascii -P-cbou -ww "$dir/mizzle.1" >"$dir/page" 2>"$dir/warn" || fail groff
     [ ! -s "$dir/warn" ] || fail "groff warns: $(head -n 3 "$dir/warn")"

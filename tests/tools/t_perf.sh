@@ -20,25 +20,6 @@ printf '#!/bin/sh\ncase "$*" in *" true") exit 0 ;; esac\nexit 255\n' >"$dir/bin
 [ $? -eq 1 ] || fail "the status of a program that does not start"
 one_line
 says "$mizzle cannot be started, or perf cannot record it"
-# Slots are shown where they are counted, under the name that this processor has for them.
-cat >"$dir/bin/perf" <<'END'
-#!/bin/sh
-case "$*" in
-stat\ --topdown*) exit 129 ;;
-stat\ -M\ TopdownL1*) echo '<not supported>  50.0 %' >"$5"; exit 0 ;;
-stat\ -M\ PipelineL1*) printf '# started\n\n  12.5 %%  retiring\n' >"$5"; shift 5; exec "$@" ;;
-stat*) exit 0 ;;
-record*) echo "recorded $*" ;;
-report*) echo '99.00%  [.] matmul' ;;
-esac
-END
-(PATH=$dir/bin:$PATH && perf_sh) || fail "slots"
-grep -q '^recorded record .* bench model ' "$dir/out" && grep -q '^ *12.5 %  retiring$' "$dir/out" &&
-    ! grep -q 'started\|top-down' "$dir/out" || fail "slots: $(cat "$dir/out")"
-sed -i.old s/PipelineL1/None/ "$dir/bin/perf"
-(PATH=$dir/bin:$PATH && perf_sh) || fail "no slots"
-[ "$(grep -c '^top-down: the processor counts no slots' "$dir/out")" -eq 1 ] || fail "no slots"
-
 # tools/speed.sh: a file beside a peer, medians, the row of another processor kept, its own replaced.
 case $mizzle in */x86_64-release/*)
     cat >"$dir/peer" <<'END'
