@@ -33,42 +33,27 @@ plain() {
            print line $0 }'
 }
 
-# Print LABEL;WHO;TEST;TOKENS A SECOND;SHARE;DOUBT for each row of a benchmark's CSV.
+# Print LABEL;WHO;TEST;TOKENS A SECOND;SHARE;DOUBT;PRODUCTS for each row of a benchmark's CSV.
 rows() { # LABEL WHO
     plain | awk -F, -v label="$1" -v who="$2" '
         !seen { if ((seen = /avg_ts/)) for (i = 1; i <= NF; i++) at[$i] = i; next }
         function of(name) { return (name in at) ? $at[name] : "" } # a peer lacks some
         { p = of("n_prompt"); n = of("n_gen"); d = of("n_depth"); t = of("n_texts") + 0
           test = (n > 0 ? "tg" n : "pp" p) (t > 1 ? " x " t : "") (d > 0 ? " @ d" d : "")
-          print label ";" who ";" test ";" of("avg_ts") ";" of("of_probe") ";" of("doubtful")
+          print label ";" who ";" test ";" of("avg_ts") ";" of("of_probe") ";" of("doubtful") ";" of("n_products")
           tests++; bad += !(p + n > 0 && of("avg_ts") > 0) }
         END { exit !tests || bad }' >>"$dir/rows"
 }
-ours() { # LABEL WHO OPTIONS...
+ours() { # LABEL WHO OPTIONS...: a file's label gets the type of its weights
     label=$1 who=$2
     shift 2
     "$mizzle" bench model -t "$threads" -r 3 -o csv "$@" >"$dir/csv" || exit
+    [ "$label" != "${label%;*}" ] || label="$label;$(plain <"$dir/csv" | awk -F, 'END { print $3 }')"
     rows "$label" "$who" <"$dir/csv" || fail "bench model: expected rows, found none"
 }
 
-# Print the multiplications of a token of a prompt: all matrices but the output head.
-products() {
-    tr ',{' '\n\n' | awk -F'[":]+' '
-        { v[$2] = $3 }
-        END {
-            d = v["embedding_length"]; h = v["attention.head_count"]; kv = v["attention.head_count_kv"]
-            size = v["attention.key_length"] ? v["attention.key_length"] : d / h
-            print v["block_count"] * (2 * d * size * (h + kv) + 3 * d * v["feed_forward_length"]) }'
-}
-macs= # of another shape they are not known here
-[ "$shape" != qwen2.5-0.5b ] || macs=$((24 * (2 * 896 * 64 * 16 + 3 * 896 * 4864)))
-echo "$shape;$macs" >"$dir/products"
-for file in ${MODELS:-}; do
-    name=$(basename "$file" .gguf)
-    ! grep -q "^$name;" "$dir/products" || fail "MODELS: expected files of different names, found two $name"
-    "$mizzle" info "$file" --json >"$dir/info" || exit
-    echo "$name;$(products <"$dir/info");$(sed -n 's/.*"type":"\([^"]*\)".*/\1/p' "$dir/info")" >>"$dir/products"
-done
+twice=$(for file in ${MODELS:-}; do basename "$file" .gguf; done | sort | uniq -d | head -n 1)
+[ -z "$twice" ] || fail "MODELS: expected files of different names, found two $twice"
 
 # shellcheck disable=SC2086
 "$mizzle" bench limits ${THREADS:+-t $THREADS} -o csv >"$dir/csv" || exit
@@ -78,30 +63,27 @@ threads=$(awk -F, '/^clock/ { print $3 }' "$dir/limits")
 for round in $(seq "$rounds"); do
     [ ! -t 2 ] || printf '\rturn %d of %d ' "$round" "$rounds" >&2
     for type in ${TYPES-q8_0 q4_0 q4_k_m bf16 f32}; do
-        name="$shape;$type"
         case $type in
         f32)
             for set in '' $("$mizzle" info | sed -n 's/^sets .*\(blas\).*/\1/p'); do
-                ours "$name" "${set:-mizzle}" ${set:+--isa "$set"} --shape "$shape" --type f32 -p "8,64,$prompt" -n 0
+                ours "$shape;$type" "${set:-mizzle}" ${set:+--isa "$set"} --shape "$shape" --type f32 -p "8,64,$prompt" -n 0
             done
             continue
             ;;
         q8_0)
-            ours "$name" mizzle --shape "$shape" -p 0 -n 32 --parallel 1,4,8
-            ours "$name" mizzle --shape "$shape" -p 0 -n 32 -d "$depth"
+            ours "$shape;$type" mizzle --shape "$shape" -p 0 -n 32 --parallel 1,4,8
+            ours "$shape;$type" mizzle --shape "$shape" -p 0 -n 32 -d "$depth"
             ;;
         esac
-        ours "$name" mizzle --shape "$shape" --type "$type" -p "$prompt" -n "$tokens"
+        ours "$shape;$type" mizzle --shape "$shape" --type "$type" -p "$prompt" -n "$tokens"
     done
     for file in ${MODELS:-}; do
-        name=$(basename "$file" .gguf)
-        name="$name;$(sed -n "s/^$name;.*;//p" "$dir/products")"
-        ours "$name" mizzle -m "$file" -p "$prompt" -n "$tokens"
+        ours "$(basename "$file" .gguf)" mizzle -m "$file" -p "$prompt" -n "$tokens"
         [ "${LLAMA_BENCH:-}" ] || continue
         # shellcheck disable=SC2086 # a program and its options
         $LLAMA_BENCH -m "$file" -t "$threads" -p "$prompt" -n "$tokens" -r 3 -o csv >"$dir/csv" 2>"$dir/err" ||
             fail "$LLAMA_BENCH: $(tail -n 1 "$dir/err")"
-        rows "$name" peer <"$dir/csv" ||
+        rows "$label" peer <"$dir/csv" ||
             fail "$LLAMA_BENCH: expected the columns n_prompt, n_gen and avg_ts, found $(head -n 1 "$dir/csv")"
         build=$(sed -n '/^build_commit,/{n;s/^"\{0,1\}\([^",]*\).*/, build \1/p;}' "$dir/csv")
     done
@@ -130,13 +112,13 @@ turns="$rounds turns" && [ "$rounds" -gt 1 ] || turns="one turn"
     echo
     awk -F';' -v out="$dir/row" -v first="| $name | $today | $set" -v random="$shape" \
         -v tests="tg$tokens pp$prompt" '
-        FNR == NR { macs[$1] = $2; next }
         FILENAME ~ /limits$/ { split($0, f, ",")
             if (/^read from memory/) memory = f[5]
             if (/^f32/ && f[5] > f32) f32 = f[5]
             if (/^int8/ && f[5] > int8) int8 = f[5]
             if (/^(f32|int8)/ && f[7] != "") unsure = 1
             next }
+        $8 != "" { macs[$1] = $8 }
         { row = $1 ";" $2 ";" $4; if (!(row in known)) { known[row] = ++rows; named[rows] = row }
           key = row ";" $3; speed[key, ++count[key]] = $5; share[key, count[key]] = $6; if ($7 != "") doubt[row] = $7 }
         function median(of, key,    i, j, n, v, x) {
@@ -181,7 +163,7 @@ turns="$rounds turns" && [ "$rounds" -gt 1 ] || turns="one turn"
             }
             split(tests, test, " ")
             print first " | " memory cells(test[1]) cells(test[2]) " |" >out
-        }' "$dir/products" "$dir/limits" "$dir/rows"
+        }' "$dir/limits" "$dir/rows"
     echo
 } >"$dir/section"
 

@@ -74,7 +74,7 @@ fails 2 "^mizzle bench limits: -t: expected one number, found 1,2$" bench limits
 for form in json csv md; do
     "$MIZZLE" bench model -p 8 -n 3 -d 70 -t 1,2 -r 2 -o $form >"$dir/$form"
 done
-for key in cpu_info model_filename model_type model_size model_n_params backends isa n_threads type_k \
+for key in cpu_info model_filename model_type model_size model_n_params n_products backends isa n_threads type_k \
     type_v n_prompt n_gen n_depth n_texts test_time avg_ns stddev_ns avg_ts stddev_ts text_ts \
     samples_ns samples_ts read_gb_s probe_gb_s probe_before_gb_s probe_after_gb_s of_probe on_cpu others best_ts cpu_ts times_one waiting doubtful peak_bytes; do
     [ "$(grep -c "\"$key\": " "$dir/jsonl")" -eq 8 ] || { echo "no $key"; exit 1; }

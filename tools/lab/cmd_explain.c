@@ -184,9 +184,7 @@ const struct command cmd_explain = {
         "  mizzle explain --question 2\n"
         "  mizzle explain --question 2 --output explain.html\n"
         "  mizzle explain --question 2 --span-of hirukudi\n"
-        "  mizzle explain -p \"A hilava is a kind of\" -n 4 --json\n"
-        "  mizzle explain -m qwen2.5-0.5b.gguf --chat -p \"Why is the sky blue?\"\n"
-        "  mizzle explain -m model.gguf -p \"Once upon a time\" --at 2 --policy never",
+        "  mizzle explain -m qwen2.5-0.5b.gguf --chat -p \"Why is the sky blue?\" --json",
     .groups = groups,
     .run = cmd_explain_main,
     .most = COMMAND_ANY,

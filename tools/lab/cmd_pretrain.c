@@ -36,29 +36,16 @@ static const struct option_group pretrain_opts = {
 
 static const struct option_group *const groups[] = { &pretrain_opts, NULL };
 
-/* Print the table row of one trained model. */
-static void print_result(const char *name, const struct pretrain_result *r)
-{
-    printf("%-9s %10zu %6zu %10llu %8.4f %8.1f\n", name, r->params, r->steps,
-           (unsigned long long)r->tokens, r->loss, r->minutes);
-    fflush(stdout);
-}
-
 /* Train all models, or the one that is named, and print a row for each. */
 static int train_models(struct err *err)
 {
     printf("%-9s %10s %6s %10s %8s %8s\n", "model", "parameters", "steps", "tokens", "loss",
            "minutes");
-    for (size_t i = 0; i < PRETRAIN_SIZES; i++) {
-        struct pretrain_result r;
-        if (size && pretrain_plan_find(size) != &pretrain_plans[i])
-            continue;
-        int rc = pretrain_run(&r, &job, &pretrain_plans[i], i, err);
-        if (rc)
-            return rc;
-        print_result(pretrain_plans[i].name, &r);
-    }
-    return OK;
+    int rc = OK;
+    for (size_t i = 0; rc == OK && i < PRETRAIN_SIZES; i++)
+        if (!size || pretrain_plan_find(size) == &pretrain_plans[i])
+            rc = pretrain_run(&job, &pretrain_plans[i], i, err);
+    return rc;
 }
 
 /* Write the questions of seed 1, which no text asks that trains. */

@@ -159,6 +159,9 @@ static void model_report_about(struct row *r, const struct model_report *b,
     row_text(r, "model_type", NULL, model_report_type(e));
     model_report_size(r, "model_size", model_bytes(e->model));
     model_report_size(r, "model_n_params", model_params(e->model));
+    const struct model_config *c = model_config(e->model);
+    model_report_size(r, "n_products",
+                      model_params(e->model) - c->vocab * c->hidden * ((size_t)2 - c->tied));
     row_text(r, "backends", NULL, "CPU");
     row_text(r, "isa", NULL, e->kernels.isa);
     model_report_size(r, "n_threads", t->threads);

@@ -324,26 +324,26 @@ static int open_run(struct run *r, struct err *err)
     return rc;
 }
 
-static int pretrain_run_finish(struct pretrain_result *out, struct run *r, struct err *err)
+/* Save the model, and print its row. */
+static int pretrain_run_finish(struct run *r, struct err *err)
 {
-    out->params = train_params(r->train);
-    out->steps = train_steps(r->train);
-    out->tokens = r->read;
-    out->loss = (double)r->loss;
-    out->minutes = (double)(os_now_ns() - r->begin_ns) / 60e9;
+    double minutes = (double)(os_now_ns() - r->begin_ns) / 60e9;
     int rc = atomic_file_close(&r->curve, true, err);
     if (rc == OK)
         rc = pretrain_save_model(r->model, r->train, r->plan, r->job->seed, r->read, r->job->vocab,
                                  err);
+    if (rc == OK)
+        printf("%-9s %10zu %6zu %10llu %8.4f %8.1f\n", r->plan->name, train_params(r->train),
+               train_steps(r->train), (unsigned long long)r->read, (double)r->loss, minutes);
+    fflush(stdout);
     return rc;
 }
 
-int pretrain_run(struct pretrain_result *out, const struct pretrain_job *job,
-                 const struct pretrain_plan *plan, uint64_t number, struct err *err)
+int pretrain_run(const struct pretrain_job *job, const struct pretrain_plan *plan, uint64_t number,
+                 struct err *err)
 {
     struct run r = { .job = job, .plan = plan, .number = number };
     char curve[PRETRAIN_PATH];
-    *out = (struct pretrain_result){ 0 };
     int rc = pretrain_path(r.model, job->out, plan->name, ".gguf", err);
     if (rc == OK)
         rc = pretrain_path(curve, job->out, plan->name, ".loss.csv", err);
@@ -359,7 +359,7 @@ int pretrain_run(struct pretrain_result *out, const struct pretrain_job *job,
         rc = all_steps(&r, err);
     progress_end(r.progress);
     if (rc == OK)
-        rc = pretrain_run_finish(out, &r, err);
+        rc = pretrain_run_finish(&r, err);
     atomic_file_close(&r.curve, false, NULL);
     train_close(r.train);
     pretrain_data_close(&r.data);

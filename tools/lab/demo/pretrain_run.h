@@ -45,13 +45,6 @@ struct pretrain_job {
     bool quiet;
 };
 
-struct pretrain_result {
-    size_t params, steps;
-    uint64_t tokens;
-    double loss; /* mean over the last row of the curve */
-    double minutes;
-};
-
 enum { PRETRAIN_PATH = 512 };
 
 /* Set path to "OUT/NAME SUFFIX", without the blank; ERR_ARG if it is too long. */
@@ -63,9 +56,10 @@ int pretrain_path(char path[PRETRAIN_PATH], const char *out, const char *name, c
 int pretrain_vocab(struct bpe_vocab **vocab, struct tokenizer **tokenizer, const struct world *w,
                    const char *out, struct err *err);
 
-/* Train one model and write OUT/NAME.gguf and OUT/NAME.loss.csv. `number` is that of the plan and
- * makes each model start from other weights. ERR_STOP after an interrupt. */
-int pretrain_run(struct pretrain_result *r, const struct pretrain_job *job,
-                 const struct pretrain_plan *plan, uint64_t number, struct err *err);
+/* Train one model, write OUT/NAME.gguf and OUT/NAME.loss.csv, and print name, parameters, steps,
+ * tokens, loss of the curve's last row and minutes. `number` is that of the plan and makes each
+ * model start from other weights. ERR_STOP after an interrupt. */
+int pretrain_run(const struct pretrain_job *job, const struct pretrain_plan *plan, uint64_t number,
+                 struct err *err);
 
 #endif

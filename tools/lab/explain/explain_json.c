@@ -108,7 +108,6 @@ static json_t *json_layer(const struct explain *x, size_t pos, size_t layer)
                      json_guesses(x, l->lens, EXPLAIN_LENS), "heads", heads);
 }
 
-/* Add hidden units to a list. */
 static void json_units(json_t **list, const struct explain_unit *u, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -241,7 +240,6 @@ static json_t *json_operation(const struct explain *x, const struct op_times *t,
                      speed.least / 1e6, "of_limit", json_report_real(speed.reached));
 }
 
-/* Return what some passes and their tokens took. */
 static json_t *json_times(const struct explain *x, bool reading)
 {
     const struct explain_times t = explain_times(x, reading);
