@@ -145,7 +145,7 @@ static void cloud_check_show(const char *url, const struct cloud_info *info, con
            t->down);
 }
 
-/* Open the client, ask once to settle the dialect, measure, inspect and print. */
+/* Ask the server at url: settle the dialect, measure, inspect and print. */
 static int cloud_check_look(const char *url, const struct tokenizer *tokenizer, struct err *err)
 {
     char *key = NULL;
@@ -161,13 +161,8 @@ static int cloud_check_look(const char *url, const struct tokenizer *tokenizer, 
         rc = routing_cloud_options(&o, &key, &all, tokenizer, &interrupted, &note, err);
     if (note.msg[0])
         fprintf(stderr, "mizzle: %s\n", note.msg);
-    if (rc == OK)
-        rc = cloud_open(&c, &o, err);
-    if (rc == OK)
-        rc = cloud_ready(c, err);
-    if (rc == OK)
-        rc = cloud_check_measure(&t, c, err);
-    if (rc == OK)
+    if (rc == OK && (rc = cloud_open(&c, &o, err)) == OK && (rc = cloud_ready(c, err)) == OK &&
+        (rc = cloud_check_measure(&t, c, err)) == OK)
         rc = cloud_inspect(c, &info, err);
     while (c && cloud_note(c, &note))
         fprintf(stderr, "mizzle: %s\n", note.msg);
@@ -178,22 +173,21 @@ static int cloud_check_look(const char *url, const struct tokenizer *tokenizer, 
     return rc;
 }
 
-/* Ask the server at url, and print the report to stdout. */
+/* Ask the server at url, with the tokenizer of -m if there is one. */
 static int cloud_check(const char *url, struct err *err)
 {
     struct weights *w = NULL;
     struct tokenizer *t = NULL;
+    char path[FIND_PATH];
+    int rc = OK;
     setup_catch_interrupts();
-    char path[FIND_PATH] = "";
-    int rc = shared_options.engine.model ? find_model(path, shared_options.engine.model, err) : OK;
-    if (rc == OK && *path)
-        rc = weights_open(&w, path, err);
-    if (rc == OK && w && (rc = tokenizer_open(&t, w, err)) != OK)
-        t = NULL;
+    if (shared_options.engine.model &&
+        (rc = find_model(path, shared_options.engine.model, err)) == OK &&
+        (rc = weights_open(&w, path, err)) == OK)
+        rc = tokenizer_open(&t, w, err);
     if (rc == OK)
         rc = cloud_check_look(url, t, err);
-    if (t)
-        tokenizer_close(t);
+    tokenizer_close(t);
     weights_close(w);
     return rc;
 }

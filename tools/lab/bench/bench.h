@@ -31,9 +31,6 @@ struct bench_point {
     double bytes, ops, ns, peak, best, cpu, on_cpu, others, beside_limits;
 };
 
-/* Write why the point is doubtful, as doubt.h has it; "": it is not. True: the machine was busy. */
-bool bench_point_doubt(char out[DOUBT_TEXT], const struct bench_point *p);
-
 /* The tables of `bench kernels` on stdout, one for each operation: a row for each point. `times` is
  * the speed relative to scalar. A row is doubtful if it reads faster than its level can be read,
  * computes faster than the peak, or was disturbed by other programs. */

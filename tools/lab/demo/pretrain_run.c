@@ -91,8 +91,8 @@ struct run {
     uint64_t read;            /* tokens */
     double sum;               /* of losses since the last row of the curve */
     size_t summed;
-    float loss;                /* of the last row */
-    struct progress *progress; /* or NULL */
+    float loss; /* of the last row */
+    struct progress_count shown;
     uint64_t begin_ns, number;
     char model[PRETRAIN_PATH];
 };
@@ -259,18 +259,6 @@ int pretrain_vocab(struct bpe_vocab **vocab, struct tokenizer **tokenizer, const
     return rc;
 }
 
-/* Show step, loss and remaining time on a terminal. */
-static void pretrain_run_show(const struct run *r)
-{
-    struct err line;
-    char left[48];
-    size_t step = train_steps(r->train), steps = r->plan->steps;
-    progress_left(left, r->begin_ns, step, steps);
-    err_set(&line, OK, "%s: step %zu of %zu, loss %.4f%s", r->plan->name, step, steps,
-            (double)r->loss, left);
-    progress_say(r->progress, line.msg);
-}
-
 /* Train on one batch, and add a row to the loss curve every ROW_STEPS steps. */
 static int one_step(struct run *r, struct err *err)
 {
@@ -291,7 +279,8 @@ static int one_step(struct run *r, struct err *err)
     if (step % ROW_STEPS && step != r->plan->steps)
         return OK;
     r->loss = (float)(r->sum / (double)r->summed);
-    pretrain_run_show(r);
+    if (!r->job->quiet)
+        progress_counted(&r->shown, step, r->plan->steps);
     r->sum = 0;
     r->summed = 0;
     fprintf(r->curve.f, "%zu,%llu,%.5f,%.4g\n", step, (unsigned long long)r->read, (double)r->loss,
@@ -343,6 +332,7 @@ int pretrain_run(const struct pretrain_job *job, const struct pretrain_plan *pla
                  struct err *err)
 {
     struct run r = { .job = job, .plan = plan, .number = number };
+    r.shown = (struct progress_count){ .what = plan->name, .since = os_now_ns() };
     char curve[PRETRAIN_PATH];
     int rc = pretrain_path(r.model, job->out, plan->name, ".gguf", err);
     if (rc == OK)
@@ -353,11 +343,10 @@ int pretrain_run(const struct pretrain_job *job, const struct pretrain_plan *pla
     if (rc)
         return rc;
     fprintf(r.curve.f, "step,tokens,loss,lr\n");
-    r.progress = job->quiet ? NULL : progress_begin("training", plan->name);
     rc = open_run(&r, err);
     if (rc == OK)
         rc = all_steps(&r, err);
-    progress_end(r.progress);
+    progress_wipe(&r.shown);
     if (rc == OK)
         rc = pretrain_run_finish(&r, err);
     atomic_file_close(&r.curve, false, NULL);

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
@@ -85,7 +84,6 @@ struct bench_kernels {
     double beside_limits; /* what others took while levels were measured */
     double scalar;        /* operations or calls per nanosecond of the set scalar with one token */
     bool all_sets;        /* no set was named */
-    bool shows;           /* progress on the terminal */
     bool hinted;          /* the hint on OpenBLAS was printed */
 };
 
@@ -108,8 +106,6 @@ static int bench_call(struct bench_kernels *b, size_t op, const struct kit_call 
             b->hinted = true;
             setup_blas_hint(set);
         }
-        if (b->shows)
-            fprintf(stderr, "\r%s %s %s\033[K", kit_ops[op].name, set->isa, c->shape);
         struct bench_point p = { .op = kit_ops[op].name,
                                  .isa = set->isa,
                                  .shape = c->shape,
@@ -170,17 +166,13 @@ static int bench_all(struct bench_kernels *b, struct err *err)
             rc = bench_both(b, i, &calls[j], err);
     }
     row_end(&b->table.row);
-    if (b->shows)
-        fprintf(stderr, "\r\033[K");
     return rc == OK && interrupted ? err_set(err, ERR_STOP, "interrupted") : rc;
 }
 
 int bench_kernels(const struct bench_options *o, struct err *err)
 {
     static struct bench_kernels b;
-    b = (struct bench_kernels){ .o = o,
-                                .table.row.format = o->format,
-                                .shows = isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO) };
+    b = (struct bench_kernels){ .o = o, .table.row.format = o->format };
     size_t found = 0;
     for (size_t i = 0; i < kit_nops; i++)
         found += kit_wants(o->only, kit_ops[i].name);

@@ -58,19 +58,14 @@ struct compare_file {
     const char *cpu; /* that all rows come from, borrowed from the first one */
 };
 
-static int compare_no_memory(struct err *err)
-{
-    return err_set(err, ERR_NOMEM, "bench: out of memory");
-}
-
 /* True for a text that can be shown on one line. */
 static bool compare_harmless(const json_t *text)
 {
     const char *s = json_string_value(text);
-    size_t n = s ? json_string_length(text) : 0, shown = 0;
-    for (size_t i = 0; i < n && (shown = text_shown(s + i, n - i)); i += shown)
-        ;
-    return n && shown && strlen(s) == n;
+    size_t n = json_string_length(text), at = 0, shown;
+    while (at < n && (shown = text_shown(s + at, n - at)) > 0)
+        at += shown;
+    return n && at == n;
 }
 
 static const char *compare_text(const json_t *row, const char *key)
@@ -113,7 +108,7 @@ static int compare_put(struct compare_file *f, json_t *row, struct err *err)
     if (kept && !f->cpu)
         f->cpu = compare_text(row, "cpu_info");
     json_decref(name);
-    return kept ? OK : compare_no_memory(err);
+    return kept ? OK : err_set(err, ERR_NOMEM, "bench: out of memory");
 }
 
 /* Add the rows of a JSON value, which is one of them or an array. */
@@ -141,7 +136,7 @@ static int compare_read(struct compare_file *f, FILE *from, struct err *err)
         json_t *value = json_loadf(from, JSON_DISABLE_EOF_CHECK, &why);
         rc = value ? compare_add(f, value, err)
              : json_error_code(&why) == json_error_out_of_memory
-                 ? compare_no_memory(err)
+                 ? err_set(err, ERR_NOMEM, "bench: out of memory")
                  : err_set(err, ERR_FORMAT, "%s: expected JSON: %s", f->path, why.text);
         json_decref(value);
     }
@@ -158,7 +153,7 @@ static int compare_open(struct compare_file *f, const char *name, struct err *er
 {
     *f = (struct compare_file){ .name = name, .path = strdup(name), .rows = json_object() };
     if (!f->path || !f->rows)
-        return compare_no_memory(err);
+        return err_set(err, ERR_NOMEM, "bench: out of memory");
     FILE *from = fopen(name, "rb");
     char *colon = strrchr(f->path, ':');
     if (!from && errno == ENOENT && colon && colon[1] && !strchr(colon, '/')) {
@@ -250,7 +245,7 @@ static int compare_row(struct compare_notes *notes, const struct compare_file *a
         compare_print(notes, a, b, row, limits_median(ns, n), limits_median(ns + n, n), &r, busy);
     }
     free(ns);
-    return fits ? OK : compare_no_memory(err);
+    return fits ? OK : err_set(err, ERR_NOMEM, "bench: out of memory");
 }
 
 static void compare_foot(const struct compare_notes *n, const struct compare_file *a,

@@ -23,14 +23,13 @@ static double kernels_report_share(const struct bench_point *p)
     return reading > computing ? reading : computing;
 }
 
-bool bench_point_doubt(char out[DOUBT_TEXT], const struct bench_point *p)
+/* Write why the point is doubtful, as doubt.h has it; "": it is not. */
+static void kernels_report_doubt(char out[DOUBT_TEXT], const struct bench_point *p)
 {
     doubt_text(out, kernels_report_share(p), 1, 0, 0);
     double others = p->others > p->beside_limits ? p->others : p->beside_limits;
-    bool busy = doubt_busy(out, p->on_cpu, others);
-    if (busy)
+    if (doubt_busy(out, p->on_cpu, others))
         doubt_best(out, p->best / 1e3, p->cpu / 1e3, "us");
-    return busy;
 }
 
 /* Add what a busy machine disturbs least, which a table has only where the row is doubtful for it.
@@ -51,7 +50,7 @@ int kernels_report_row(struct kernels_report *b, const struct bench_point *p, do
     double peak = p->peak > 0 ? p->peak : (double)NAN;
     char doubtful[DOUBT_TEXT];
     struct row *r = &b->row;
-    bench_point_doubt(doubtful, p);
+    kernels_report_doubt(doubtful, p);
     if (b->op && strcmp(b->op, p->op) != 0 && !strcmp(r->format, "md")) {
         puts("");
         r->headed = false;
