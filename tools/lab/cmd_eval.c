@@ -102,14 +102,11 @@ static const struct option_group pair_opts = {
           "--cloud-model or the demo pair's large model answers in this process)" },
         { "--cloud-model", NULL, OPTION_STR, &shared_options.cloud_model, "NAME",
           "Request this model of the server; without a URL, load it, named as for --model" },
-        { "--cloud", NULL, OPTION_STR, &options.cloud, "MODE",
+        { "--cloud", NULL, OPTION_STR, &shared_options.cloud, "MODE",
           "required ends the run with status 4 where a call fails, auto keeps the small model's "
           "token, which is counted, but not in a journal (default: required)" },
         { "--cloud-api", NULL, OPTION_STR, &shared_options.cloud_api, "NAME",
           "Speak openai, sglang or llamacpp; auto asks the server (default: auto)" },
-        { "--lose", NULL, OPTION_FLOAT, &options.lose, "RATE",
-          "Let this share of the calls fail, drawn from the seed and the text so far: the token is "
-          "the small model's then (default: 0)" },
         { "--think", NULL, OPTION_STR, &shared_options.engine.think, "MODE",
           "Let the model think before its answers, on or off, where its template has that choice; "
           "auto leaves it to the template (default: auto)" },
@@ -199,6 +196,11 @@ static int eval_task(struct err *err)
                              : eval_answers(&options, err);
 }
 
+static void cmd_eval_begin(void)
+{
+    shared_options.cloud = "required";
+}
+
 static int cmd_eval_main(int n, char **args, struct err *err)
 {
     (void)n;
@@ -248,5 +250,6 @@ const struct command cmd_eval = {
         "  mizzle eval --questions 200 --first 100:100 --jsonl part-100",
     .brief = brief,
     .groups = groups,
+    .begin = cmd_eval_begin,
     .run = cmd_eval_main,
 };

@@ -55,17 +55,6 @@ is "$(field difference_low) <= $(field difference) && $(field difference) <= $(f
 case $last in *'"against":"entropy"'*) ;; *) fail "not compared: $last" ;; esac
 run 0 --questions 12 --policy mlp,entropy --target-routed 0.04 --against entropy -q
 grep -q '^mlp, against entropy: accuracy [-+][0-9.]* points (95 %: ' "$dir/out" || fail "$(cat "$dir/out")"
-# Calls that fail, the same ones again: the token is the small model's.
-lost="--questions 6 --policy mlp --threshold 0.9 --lose 0.4 -q"
-run 0 $lost --jsonl "$dir/lost"
-run 0 $lost --jsonl "$dir/lost2" --ahead 0
-for file in lost lost2; do sed -n 's/.*"text":\(".*"\),"right".*"trace":\("[^"]*"\).*/\1\2/p' "$dir/$file" | sed ':c; s/[=#?]\([^ ]*\)$/c\1/; tc' >"$dir/$file.txt"; done
-grep -q '[.c]*c[.c]*f[.cf]*"$' "$dir/lost.txt" && cmp "$dir/lost.txt" "$dir/lost2.txt" || fail "lost: $(cat "$dir/lost.txt")"
-fails 2 'other settings: clock' --questions 6 --policy mlp --threshold 0.9 --lose 0.3 -q --jsonl "$dir/lost"
-run 2 --questions 2 --policy mlp --lose 1.1
-fails 2 '--parallel 2: expected 1 with --lose' --questions 2 --policy mlp --parallel 2 --lose 0.1
-run 0 --questions 2 --policy mlp --threshold 0.9 --lose 1 -q --json
-is "$(field cloud) == 0 && $(field fallback) > 0"
 # Routers by file: one trained here beside the one of the model, each with its own threshold.
 "$MIZZLE" router collect --task milli --questions 60 --labels match -o "$dir/samples" -q \
     >/dev/null 2>&1 || fail "collect"
@@ -94,8 +83,7 @@ run 3 --policy never --questions 2 --jsonl "$dir/no/folder" -q
 
 run 0 --task ppl --questions 10 --json -q
 is "$(field ppl) >= 1 && $(field tokens) > 100 && $(field questions) == 10"
-is "$(field accuracy) > 0.5 && $(field accuracy) < 1 && $(field routed) == 0"
-case $last in *'"threshold":null,"pgr":null,'*) ;; *) fail "ppl: threshold or pgr: $last" ;; esac
+is "$(field accuracy) > 0.5 && $(field accuracy) < 1"
 printf 'Every flower is found in the garden. Every fish is found in the lake.\n%.0s' 1 2 3 4 5 6 7 8 >"$dir/text"
 run 0 --task ppl --data "$dir/text" --json -q -c 64
 is "$(field ppl) >= 1 && $(field context) == 64"
@@ -110,7 +98,7 @@ run 3 --task ppl --data "$dir/empty"
 run 2 --task ppl -c 1
 
 # What a task does not read is refused, not ignored.
-for unread in '--target-routed 0.1' '--calibration f' '--jsonl f' '--prompt chat' '-n 5' '--lose 0.1' \
+for unread in '--target-routed 0.1' '--calibration f' '--jsonl f' '--prompt chat' '-n 5' \
     '--policy mlp' '--threshold 0.5' '--cloud-url http://127.0.0.1:9' '--cloud-model f' '--kind sums' '--wording plain'; do
     fails 2 "^mizzle eval: --.*: expected without --task ppl" --task ppl --questions 1 $unread
 done

@@ -43,9 +43,8 @@ static void test_list(void)
         eval_list_close(&l);
     }
     CHECK(eval_list_parse(&l, "slot,position,always", &err) == OK);
-    CHECK(eval_entry_alone(&l.at[2]));
-    for (size_t i = 0; i < 2; i++)
-        CHECK(!eval_entry_alone(&l.at[i]) && !eval_entry_scores(&l.at[i]));
+    for (size_t i = 0; i < 3; i++)
+        CHECK(!eval_entry_scores(&l.at[i]));
     CHECK(!strcmp(eval_entry_policy(&l.at[0]), "slot"));
     eval_list_close(&l);
     static const char many[] =
@@ -195,8 +194,14 @@ static void test_results(void)
     CHECK(r[2].questions == 11 && r[2].left_out == 1 && r[2].right == 4 && r[2].sum.tokens == 110);
     CHECK(fabs(eval_result_share(&r[2]) - 0.1) < 1e-12);
     CHECK(fabs(eval_result_work(&r[2]) - 0.5) < 1e-12 && eval_result_ttft(&r[2]) == 7);
+    eval_results_compare(r, 1, NULL);
+    CHECK(isnan(r[0].pgr)); /* without always */
+    r[0].right = 7;         /* which is no better */
     eval_results_compare(r, 2, NULL);
-    CHECK(r[0].pgr == 0 && r[1].pgr == 1 && !r[0].against);
+    CHECK(isnan(r[0].pgr) && isnan(r[1].pgr));
+    r[0].right = 1;
+    eval_results_compare(r, 2, NULL);
+    CHECK(r[0].pgr == 0 && r[1].pgr == 1 && !r[0].against && isnan(r[0].difference));
     eval_results_compare(r, 4, "context");
     CHECK(fabs(r[2].pgr - 0.5) < 1e-12 && r[2].against == &context && !r[3].against);
     CHECK(fabs(r[2].difference - 1.0 / 11) < 1e-12 && r[2].difference_interval.low == 0);
@@ -206,7 +211,6 @@ static void test_results(void)
     r[2].against = NULL;
     eval_results_compare(r, 4, "context");
     CHECK(!r[2].against);
-    eval_results_compare(r + 1, 3, NULL); /* without never */
     for (size_t i = 0; i < 4; i++)
         eval_result_close(&r[i]);
 }

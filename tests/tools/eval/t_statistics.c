@@ -26,9 +26,6 @@ static void check_wilson(void)
 static void check_quantiles(void)
 {
     double x[] = { 5, 1, 4, 2, 3 }, one[] = { 7 };
-    statistics_sort(x, 5);
-    for (size_t i = 0; i < 5; i++)
-        CHECK(x[i] == (double)i + 1);
     CHECK(statistics_quantile(x, 5, 0.5) == 3 && statistics_quantile(x, 4, 0.5) == 2.5);
     CHECK(statistics_quantile(x, 5, 0) == 1 && statistics_quantile(x, 5, 1) == 5);
     CHECK(close_to(statistics_quantile(x, 5, 0.95), 4.8)); /* 0.95 * 4 = 3.8, from 4 to 5 */
@@ -178,9 +175,6 @@ static void check_bootstrap(void)
     d = statistics_bootstrap_difference(routed, routed, &g);
     CHECK(d.low == 0 && d.high == 0);
     statistics_groups_close(&g);
-    CHECK(close_to(statistics_pgr(0.7, 0.5, 0.9), 0.5));
-    CHECK(close_to(statistics_pgr(0.4, 0.5, 0.9), -0.25));
-    CHECK(isnan(statistics_pgr(0.4, 0.5, 0.5)) && isnan(statistics_pgr(1, 0.5, 0.4)));
 }
 
 int main(void)

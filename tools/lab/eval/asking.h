@@ -1,5 +1,5 @@
 /* asking.h - asks the items of a task end to end: the small model writes, the policy decides, the
- * cloud is asked, and the answer is judged. Several answers are written at once (router/texts);
+ * cloud is asked, and the answer is judged. Answers are texts of router/texts, several at once;
  * they are the same one after the other, and are taken in the order in which they were sent. Used
  * by one thread. */
 #ifndef TOOLS_LAB_EVAL_ASKING_H
@@ -14,13 +14,10 @@
 #include "router/engine.h"
 #include "router/policy_kind.h"
 #include "router/routing.h"
-#include "tools/lab/eval/lose.h"
 #include "tools/lab/tasks/task.h"
 
 struct err;
 struct router;
-struct sampler;
-struct session;
 struct asking_sent;
 struct texts;
 
@@ -29,19 +26,15 @@ struct texts;
 struct asking { /* must not move */
     struct engine engine;
     struct routing routing;
-    size_t parallel, window;  /* answers written at once; in flight; set by asking_prepare */
-    size_t context;           /* of each text; 0 before asking_prepare */
-    struct session *session;  /* of one text after the other; else NULL */
-    struct texts *texts;      /* of several at once; else NULL */
+    size_t parallel, window; /* answers written at once; in flight; set by asking_prepare */
+    size_t context;          /* of each text; 0 before asking_prepare */
+    struct texts *texts;
     struct asking_sent *sent; /* [window], a ring: `flying` from `oldest` on */
     size_t oldest, flying;
     uint64_t taken_ns, busy_ns; /* when the latest answer was taken; busy_ns of texts then */
-    struct sampler *sampler;    /* greedy */
-    enum kvcache kv;            /* type of its keys and values, once it is there */
+    enum kvcache kv;            /* type of the small model's keys and values */
     size_t max_tokens;          /* limit of one answer */
     uint64_t seed;              /* for policy random: item i draws from rand_u64(seed, i) */
-    double rate;                /* share of the calls that fail */
-    struct lose lose;           /* in front of the cloud of routing */
     /* Of the answer that is taken: its text, and of each token an asked_token and a float. */
     struct buf text, trace, scores;
 };
@@ -51,16 +44,11 @@ struct asking_options {
                            a cloud are opened, as --policy does; NULL: that of the options */
     size_t max_tokens;
     uint64_t seed;
-    /* Share of the calls that fail, drawn from seed and prefix: the token is the small model's
-     * then. Each answer begins with a closed breaker, so that it does not depend on those before
-     * it. A call that fails by itself ends the run. */
-    double lose;
-    bool keeps; /* or keeps the small model's token there */
 };
 
-/* Open engine, routing and sampler from the shared options (setup.h). On error *a is all zero.
- * Returns the errors of setup_engine and routed_open; ERR_ARG: --parallel with an option that
- * takes one answer after the other. */
+/* Open engine and routing from the shared options (setup.h). Each answer has a breaker of its own
+ * and no limits but max_tokens, so it does not depend on those before it. On error *a is all zero.
+ * Returns the errors of setup_engine and routed_open. */
 int asking_open(struct asking *a, const struct asking_options *o, struct err *err);
 /* Close all parts, after the notes for the user; all zero is fine. */
 void asking_close(struct asking *a);
@@ -134,7 +122,5 @@ int asking_send(struct asking *a, struct task *t, size_t i, const struct asking_
 /* Wait for the answer that was sent first of those in flight, and take it. Returns the errors of
  * task and decode_run; ERR_STOP after an interrupt. */
 int asking_take(struct asked *out, struct asking *a, struct err *err);
-/* End what is in flight: from now on, asking_take fails for answers that are not complete. */
-void asking_stop(struct asking *a);
 
 #endif

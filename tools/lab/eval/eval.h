@@ -16,12 +16,10 @@ struct eval_options {
     size_t first, count;      /* answers: which of these are asked; count 0: all that are left */
     size_t max_tokens;        /* limit of one answer; 0: the task's default */
     size_t context;           /* ppl: window; 0: the task's default */
-    const char *cloud;        /* "auto", or "required" and NULL: a fault ends the run */
     const char *target;       /* share for every policy; NULL: their thresholds */
     const char *against;      /* label of the policy that others are compared with; NULL: none */
     const char *calibrate;    /* items to calibrate on; NULL: those of the task */
     const char *jsonl;        /* path of the journal; NULL: none */
-    float lose;               /* share of the calls that fail */
     bool as_paper;            /* print the columns of the paper's Table 1 */
     bool json, quiet;
 };

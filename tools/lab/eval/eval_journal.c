@@ -18,11 +18,10 @@
 struct eval_journal {
     const char *path; /* of the file that is read or written; borrowed */
     FILE *f;
-    size_t line;        /* number of the line read last */
-    json_t *json;       /* that line */
-    json_t *settings;   /* of this run; its `on` is of the latest line about a machine */
-    json_t *lines;      /* by key; `where` of each is its place for messages */
-    const json_t *read; /* the one that is taken apart */
+    size_t line;      /* number of the line read last */
+    json_t *json;     /* that line */
+    json_t *settings; /* of this run; its `on` is of the latest line about a machine */
+    json_t *lines;    /* by key; `where` of each is its place for messages */
 };
 
 #define JOURNAL_FORM (JSON_COMPACT | JSON_REAL_PRECISION(9))
@@ -256,13 +255,13 @@ void eval_journal_close(struct eval_journal *j)
     free(j);
 }
 
-/* Let j->read be the line with this key: false if there is none. */
-static bool journal_find(struct eval_journal *j, const struct eval_journal_key *key, bool threshold)
+/* Return the line with this key: NULL if there is none. */
+static json_t *journal_find(const struct eval_journal *j, const struct eval_journal_key *key,
+                            bool threshold)
 {
     char text[KEY];
     journal_key(text, threshold, key->policy, key->point, key->item);
-    j->read = json_object_get(j->lines, text);
-    return j->read;
+    return json_object_get(j->lines, text);
 }
 
 /* How a token of the trace is written: by its source, and whether the small model would have
@@ -287,9 +286,9 @@ enum { EDGE = '.', FELL_BACK = 'f', CONFIRMED = '=', CORRECTED = '#', UNKNOWN = 
     X(bytes_up, stats.traffic.bytes_up) \
     X(bytes_down, stats.traffic.bytes_down)
 
-static const char *journal_where(const struct eval_journal *j)
+static const char *journal_where(const json_t *line)
 {
-    return json_string_value(json_object_get(j->read, "where"));
+    return json_string_value(json_object_get(line, "where"));
 }
 
 bool eval_journal_has(struct eval_journal *j, const struct eval_journal_key *key)
@@ -324,17 +323,15 @@ static bool journal_read_figures(struct asked *out, const json_t *line)
 }
 
 int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key, struct asked *out,
-                      bool *found, struct err *err)
+                      struct err *err)
 {
     const char *answer = "", *hash = "";
+    json_t *line = journal_find(j, key, false);
     *out = (struct asked){ 0 };
-    *found = journal_find(j, key, false);
-    if (!*found)
-        return OK;
-    if (json_unpack((json_t *)(size_t)j->read, "{s:s, s:s, s?s}", "answer", &answer, "id", &out->id,
-                    "hash", &hash) != 0 ||
-        strlen(answer) >= sizeof(out->answer) || !journal_read_figures(out, j->read))
-        return err_set(err, ERR_FORMAT, "%s: expected the fields of an answer", journal_where(j));
+    if (json_unpack(line, "{s:s, s:s, s?s}", "answer", &answer, "id", &out->id, "hash", &hash) ||
+        strlen(answer) >= sizeof(out->answer) || !journal_read_figures(out, line))
+        return err_set(err, ERR_FORMAT, "%s: expected the fields of an answer",
+                       journal_where(line));
     out->hash = strtoull(hash, NULL, 16);
     memcpy(out->answer, answer, strlen(answer) + 1);
     return OK;
@@ -390,9 +387,8 @@ static json_t *journal_text(const char *text)
     if (text_valid(text, strlen(text)))
         return json_string(text);
     char *line = strdup(text);
-    if (!line)
-        return NULL;
-    text_line(line);
+    if (line)
+        text_line(line);
     json_t *out = json_string(line);
     free(line);
     return out;
@@ -431,14 +427,15 @@ int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *ke
 int eval_journal_read_threshold(struct eval_journal *j, const struct eval_journal_key *key,
                                 float *threshold, float *tie, bool *found, struct err *err)
 {
-    *found = journal_find(j, key, true);
-    if (!*found)
+    const json_t *line = journal_find(j, key, true), *t = json_object_get(line, "threshold");
+    *found = line;
+    if (!line)
         return OK;
-    const json_t *t = json_object_get(j->read, "threshold");
     if (!json_is_number(t))
-        return err_set(err, ERR_FORMAT, "%s: field threshold: expected a number", journal_where(j));
+        return err_set(err, ERR_FORMAT, "%s: field threshold: expected a number",
+                       journal_where(line));
     *threshold = (float)json_number_value(t);
-    *tie = (float)json_number_value(json_object_get(j->read, "tie"));
+    *tie = (float)json_number_value(json_object_get(line, "tie"));
     return OK;
 }
 

@@ -32,17 +32,16 @@ int eval_journal_open(struct eval_journal **out, const char *path, const json_t 
                       struct err *err);
 void eval_journal_close(struct eval_journal *j); /* NULL is fine */
 
-/* Read the answer, if the file has it: *found. Its id is valid until the next call; trace, scores
- * and text are not kept, and older files have no hash. ERR_FORMAT. */
+/* True if the file had this answer when it was opened. */
+bool eval_journal_has(struct eval_journal *j, const struct eval_journal_key *key);
+/* Read it. Its id is valid as long as the journal; trace, scores and text are not kept, and older
+ * files have no hash. ERR_FORMAT. */
 int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key, struct asked *out,
-                      bool *found, struct err *err);
+                      struct err *err);
 /* Append an answer. subject is as in struct eval_items. ERR_IO. */
 int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *key, uint64_t subject,
                        const struct asked *one, struct err *err);
-/* True if the file has this answer. */
-bool eval_journal_has(struct eval_journal *j, const struct eval_journal_key *key);
-
-/* The same for a threshold. */
+/* The same for a threshold, if the file has it: *found. */
 int eval_journal_read_threshold(struct eval_journal *j, const struct eval_journal_key *key,
                                 float *threshold, float *tie, bool *found, struct err *err);
 int eval_journal_write_threshold(struct eval_journal *j, const struct eval_journal_key *key,

@@ -15,11 +15,6 @@ const char *eval_entry_policy(const struct eval_entry *e)
     return e->slot ? "slot" : e->query ? "query" : policy_name(e->policy);
 }
 
-bool eval_entry_alone(const struct eval_entry *e)
-{
-    return (e->policy == POLICY_NEVER || e->policy == POLICY_ALWAYS) && !e->slot;
-}
-
 bool eval_entry_scores(const struct eval_entry *e)
 {
     return policy_scores(e->policy) && e->policy != POLICY_POSITION;
@@ -98,15 +93,11 @@ int eval_list_parse(struct eval_list *out, const char *text, struct err *err)
     }
 }
 
-/* Open the router of one entry, from its file or from beside the model. */
-static int list_open_router(struct eval_entry *e, const struct engine *engine,
+/* Open the router of one entry. It is in `path`, which is NULL if there is none. */
+static int list_open_router(struct eval_entry *e, const char *path, const struct engine *engine,
                             const struct routing_options *o, struct err *err)
 {
-    char beside[ROUTING_PATH];
-    const char *path = e->file;
     struct err note = { "" };
-    if (!path && routing_find_router(beside, o, engine, e->policy))
-        path = beside;
     if (!path)
         return err_set(err, ERR_ARG, "policy %s: no router beside %s, and none was named", e->label,
                        o->engine.model);
@@ -120,49 +111,45 @@ static int list_open_router(struct eval_entry *e, const struct engine *engine,
     return rc;
 }
 
-int eval_list_open(struct eval_list *l, const struct engine *engine,
-                   const struct routing_options *o, enum policy open, struct err *err)
+/* Note what the router of an entry is. */
+static void list_note(struct eval_entry *e, const char *path, const struct router *router)
 {
-    int rc = OK;
-    for (size_t i = 0; rc == OK && i < l->n; i++) {
-        struct eval_entry *e = &l->at[i];
-        /* What the one beside the model decides, too, is open already. */
-        bool same = policy_router(e->policy) == policy_router(open);
-        if (policy_reads_router(e->policy) && (e->file || !same))
-            rc = list_open_router(e, engine, o, err);
-    }
-    return rc;
+    const struct router_about *about = router_about(router);
+    const char *name = router_name(router);
+    struct err note;
+    snprintf(e->known.name, sizeof(e->known.name), "%.63s",
+             e->file ? strchr(e->label, '=') + 1 : list_base(path));
+    text_line(e->known.name);
+    err_set(&note, OK, "policy %s is a router of the kind %s%s%s", e->label, name,
+            *about->task ? ", which learnt " : "", about->task);
+    if (e->policy == POLICY_MLP && !e->query && strcmp(name, e->label) != 0)
+        fprintf(stderr, "mizzle: %s\n", note.msg);
+    if (!sha256_file(e->known.sha256, path))
+        e->known.sha256[0] = 0;
+    if (about->has_model)
+        snprintf(e->known.fingerprint, sizeof(e->known.fingerprint), "%016" PRIx64, about->model);
 }
 
-void eval_list_note(struct eval_list *l, const struct router *own, const struct engine *engine,
-                    const struct routing_options *o)
+int eval_list_open(struct eval_list *l, const struct engine *engine,
+                   const struct routing_options *o, const struct routing *r, struct err *err)
 {
     for (size_t i = 0; i < l->n; i++) {
         struct eval_entry *e = &l->at[i];
         char beside[ROUTING_PATH];
-        const struct router *router = e->router ? e->router : own;
         const char *path = e->file;
-        if (!policy_reads_router(e->policy) || !router)
+        if (!policy_reads_router(e->policy))
             continue;
         if (!path && routing_find_router(beside, o, engine, e->policy))
             path = beside;
-        if (!path)
-            continue;
-        snprintf(e->known.router, sizeof(e->known.router), "%.63s",
-                 e->file ? strchr(e->label, '=') + 1 : list_base(path));
-        text_line(e->known.router);
-        struct err note;
-        const char *name = router_name(router), *task = router_about(router)->task;
-        err_set(&note, OK, "policy %s is a router of the kind %s%s%s", e->label, name,
-                *task ? ", which learnt " : "", task);
-        if (e->policy == POLICY_MLP && !e->query && strcmp(name, e->label) != 0)
-            fprintf(stderr, "mizzle: %s\n", note.msg);
-        if (!sha256_file(e->known.router_sha256, path))
-            e->known.router_sha256[0] = 0;
-        if (router_about(router)->has_model)
-            snprintf(e->known.router_fingerprint, sizeof(e->known.router_fingerprint),
-                     "%016" PRIx64, router_about(router)->model);
+        /* What the one beside the model decides, too, is open already. */
+        bool own = !e->file && policy_router(e->policy) == policy_router(r->how.policy);
+        int rc = own ? OK : list_open_router(e, path, engine, o, err);
+        if (rc != OK)
+            return rc;
+        if (path && (!own || r->router))
+            list_note(e, path, own ? r->router : e->router);
     }
+    return OK;
 }
 
 json_t *eval_list_json(const struct eval_list *l)
@@ -170,11 +157,10 @@ json_t *eval_list_json(const struct eval_list *l)
     json_t *list = json_array();
     for (size_t i = 0; i < l->n; i++) {
         const struct eval_entry *e = &l->at[i];
-        json_t *one = json_pack("{s:s, s:I}", "policy", e->label, "trainings", (json_int_t)1);
-#define X(name, bytes) json_object_set_new(one, #name, json_string(e->known.name));
-        EVAL_ROUTER(X)
-#undef X
-        json_array_append_new(list, one);
+        json_array_append_new(list, json_pack("{s:s, s:i, s:s, s:s, s:s}", "policy", e->label,
+                                              "trainings", 1, "router", e->known.name,
+                                              "router_sha256", e->known.sha256,
+                                              "router_fingerprint", e->known.fingerprint));
     }
     return list;
 }

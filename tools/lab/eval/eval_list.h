@@ -1,4 +1,4 @@
-/* eval_list.h - the policies that eval compares, and the routers that they name. */
+/* eval_list.h - the policies of `mizzle eval`, and the routers that they name. */
 #ifndef TOOLS_LAB_EVAL_EVAL_LIST_H
 #define TOOLS_LAB_EVAL_EVAL_LIST_H
 
@@ -11,30 +11,24 @@
 
 struct engine;
 struct err;
-struct routing_options;
 struct router;
+struct routing;
+struct routing_options;
 
 enum { EVAL_POLICIES = 40, EVAL_LABEL = 64 };
 
-/* X(name, bytes). What is known of a router: the file without its folders, numbered as the label
- * is; its SHA-256; the fingerprint of the model that it is bound to. */
-#define EVAL_ROUTER(X)           \
-    X(router, EVAL_LABEL)        \
-    X(router_sha256, SHA256_HEX) \
-    X(router_fingerprint, 17)
-
 struct eval_entry {
     enum policy policy;
-    bool slot;              /* policy slot: always, after the text of slot=TEXT (asking.h) */
-    bool query;             /* policy query: mlp's score of the first token, for the answer */
-    char *file;             /* of NAME=FILE; NULL: the router of the options */
-    struct router *router;  /* NULL: that of the options, or not open yet */
-    char label[EVAL_LABEL]; /* for people: "mlp", or "mlp=" and the file without its folders;
-                             * the second of that name ends with #2 */
-    struct {                /* once eval_list_note was called; "": it has none, or none is known */
-#define X(name, bytes) char name[bytes];
-        EVAL_ROUTER(X)
-#undef X
+    bool slot;                   /* policy slot: always, after the text of slot=TEXT (asking.h) */
+    bool query;                  /* policy query: mlp's score of the first token, for the answer */
+    char *file;                  /* of NAME=FILE; NULL: the router of the options */
+    struct router *router;       /* NULL: that of the options, or not open yet */
+    char label[EVAL_LABEL];      /* for people: "mlp", or "mlp=" and the file without its folders;
+                                  * the second of that name ends with #2 */
+    struct {                     /* of its router, once it is open; "": none, or not known */
+        char name[EVAL_LABEL];   /* file without its folders, numbered as the label is */
+        char sha256[SHA256_HEX]; /* of the file */
+        char fingerprint[17];    /* of the model that it is bound to */
     } known;
 };
 
@@ -46,24 +40,18 @@ struct eval_list {
 /* Parse policies separated by commas; those that need a router may name it: "never,mlp,mlp=FILE".
  * ERR_ARG names the one that is unknown; ERR_NOMEM. On error *out is empty. */
 int eval_list_parse(struct eval_list *out, const char *text, struct err *err);
-/* Open the routers of all entries but those without a file whose policy is `open`: theirs is open
- * already. Those of another policy are
- * looked for as routing_find_router does. Prints a note for each that was calibrated with other
- * weights. ERR_ARG: none is there, or one of the other kind; the errors of routing_router. */
+/* Open the routers of all entries but those without a file that r has open, and note what they are.
+ * Those of another policy are looked for as routing_find_router does. Prints a note for each that
+ * was calibrated with other weights. ERR_ARG: none is there, or one of the other kind; the errors
+ * of routing_router. */
 int eval_list_open(struct eval_list *l, const struct engine *engine,
-                   const struct routing_options *o, enum policy open, struct err *err);
-/* Note what the routers of all entries are; own is that of the entries without one, open
- * already. */
-void eval_list_note(struct eval_list *l, const struct router *own, const struct engine *engine,
-                    const struct routing_options *o);
+                   const struct routing_options *o, const struct routing *r, struct err *err);
 void eval_list_close(struct eval_list *l); /* all zero is fine */
 /* Return the policies with what is known of their routers; NULL: out of memory. */
 json_t *eval_list_json(const struct eval_list *l);
 
 /* Return the name of its policy. */
 const char *eval_entry_policy(const struct eval_entry *e);
-/* True for a model alone: always and never. */
-bool eval_entry_alone(const struct eval_entry *e);
 /* True for the policies that have a threshold, which decides what share they route. */
 bool eval_entry_scores(const struct eval_entry *e);
 /* Return the name of the policy for which routing_open must be called, so that the others work,

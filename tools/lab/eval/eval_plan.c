@@ -1,14 +1,11 @@
 #include "tools/lab/eval/eval_plan.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
-#include "tools/cli/setup.h"
 
 enum { MILLI_QUESTIONS = 1000, SPLIT = 5, LEAST_CALIBRATION = 48 };
 
@@ -16,18 +13,15 @@ enum { MILLI_QUESTIONS = 1000, SPLIT = 5, LEAST_CALIBRATION = 48 };
 static int plan_target(struct eval_plan *p, const struct eval_options *o, float threshold,
                        struct err *err)
 {
-    char *end, text[32];
+    char *end;
     p->target = (double)NAN;
     if (!o->target)
         return OK;
-    float target = strtof(o->target, &end);
     if (!isnan(threshold))
         return err_set(err, ERR_ARG, "--target-routed, --threshold: expected one of them");
-    if (!*o->target || *end || !(target >= 0 && target <= 1))
+    p->target = strtod(o->target, &end);
+    if (!*o->target || *end || !(p->target >= 0 && p->target <= 1))
         return err_set(err, ERR_ARG, "--target-routed: expected 0 to 1, found %s", o->target);
-    /* The decimal that was typed, not the nearest float. */
-    snprintf(text, sizeof(text), "%.7g", (double)target);
-    p->target = strtod(text, NULL);
     return OK;
 }
 
@@ -171,42 +165,4 @@ void eval_plan_close(struct eval_plan *p)
     free(p->asked.subject);
     free(p->calibration.subject);
     *p = (struct eval_plan){ 0 };
-}
-
-json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options *o,
-                           const struct eval_list *l, const struct asking *a,
-                           const struct eval_origin *origin)
-{
-    char seed[24], world[24], threshold[32];
-    snprintf(seed, sizeof(seed), "%" PRIu64, o->task.seed);
-    snprintf(world, sizeof(world), "%" PRIu64, o->task.world);
-    snprintf(threshold, sizeof(threshold), "%.9g", shared_options.threshold);
-    /* Words of options that left, at what did nothing: their hash stands in published answers
-     * (tools/lab/study/answers.py). */
-    static const char price[] = "worth 0, call 1, up 0, cached 0, down 0, wait 0";
-    json_t *clock = json_pack("{s:s, s:f, s:i, s:s, s:f}", "kind", "real", "edge_ms", 0.0,
-                              "latency_ms", 0, "bandwidth", "0", "loss", (double)o->lose);
-    json_t *targets = isnan(p->target) ? json_array() : json_pack("[f]", p->target);
-    const char *other = p->calibration.task ? task_digest(p->calibration.task) : "";
-    json_t *on = json_pack("{s:I}", "parallel", (json_int_t)a->parallel), *all = json_object();
-    eval_origin_json(all, on, origin);
-    json_t *rest = json_pack(
-        "{s:o, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:o, s:s, "
-        "s:s, s:s, s:s, s:s, s:b, s:f, s:f, s:s, s:[I, I, I], s:b}",
-        "on", on, "task", o->task.name, "data", task_digest(p->asked.task), "calibration", other,
-        "cloud_tokens", (json_int_t)shared_options.cloud_tokens, "questions", (json_int_t)p->whole,
-        "first", (json_int_t)p->first, "count", (json_int_t)p->asked.n, "max_tokens",
-        (json_int_t)a->max_tokens, "seed", seed, "world", world, "policies", eval_list_json(l),
-        "targets", targets, "threshold", p->paper ? "paper" : threshold, "share", "nan", "clock",
-        clock, "kind", o->task.kind ? o->task.kind : "all", "wording",
-        o->task.wording ? o->task.wording : "all", "place",
-        shared_options.place ? shared_options.place : "", "span", "0", "price", price, "by_cost",
-        false, "audit", 0.0, "max_routed", 0.0, "limits", "none", "prices", (json_int_t)0,
-        (json_int_t)0, (json_int_t)0, "baselines", false);
-    bool fine = json_object_update(all, rest) == 0; /* false if one is NULL */
-    json_decref(rest);
-    if (fine)
-        return all;
-    json_decref(all);
-    return NULL;
 }

@@ -9,7 +9,6 @@
 #include "tools/lab/eval/asking.h"
 #include "tools/lab/eval/eval.h"
 #include "tools/lab/eval/eval_list.h"
-#include "tools/lab/eval/eval_origin.h"
 #include "tools/lab/tasks/task.h"
 
 struct err;
@@ -28,7 +27,7 @@ struct eval_plan {
     struct eval_items asked, calibration; /* the two may share a task; calibration may be empty */
     size_t whole, first;                  /* those asked are a part of this many, from first on */
     double target;                        /* share for every policy; NaN: none given */
-    bool paper; /* the thresholds of paper_table.h for every policy, in place of one */
+    bool paper; /* the paper's thresholds for every policy, in place of one */
 };
 
 /* Read --target-routed, and check what concerns shares and thresholds. threshold is --threshold, or
@@ -47,8 +46,7 @@ void eval_plan_close(struct eval_plan *p); /* all zero is fine */
 
 /* Return all settings that the answers and their times depend on, for the journal; `on` of them is
  * where this process runs. NULL: out of memory. */
-json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options *o,
-                           const struct eval_list *l, const struct asking *a,
-                           const struct eval_origin *origin);
+json_t *eval_settings(const struct eval_plan *p, const struct eval_options *o,
+                      const struct eval_list *l, const struct asking *a);
 
 #endif

@@ -16,7 +16,6 @@
 #include "router/policy.h"
 #include "tools/lab/bench/row.h"
 #include "tools/lab/eval/eval.h"
-#include "tools/lab/eval/eval_origin.h"
 #include "tools/cli/input_file.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
@@ -157,22 +156,18 @@ static int eval_ppl_print(const struct ppl *p, struct err *err)
         return OK;
     }
     struct row r = { .format = "jsonl", .flags = JSON_COMPACT | JSON_REAL_PRECISION(9) };
-    struct eval_origin origin;
     row_text(&r, "task", NULL, "ppl");
     row_text(&r, "of", NULL, what);
     row_put(&r, "ppl", ppl, 6);
     row_put(&r, "nll", nll, 9);
     row_put(&r, "bits_per_byte", bits, 6);
     row_put(&r, "accuracy", (double)p->hits / n, 6);
-    row_put(&r, "routed", 0, 0);
     row_put(&r, "questions", (double)p->texts, 0);
     row_put(&r, "tokens", n, 0);
-    row_text(&r, "threshold", NULL, NULL);
-    row_text(&r, "pgr", NULL, NULL);
     row_put(&r, "context", (double)p->context, 0);
-    row_text(&r, "isa", NULL, p->engine.kernels.isa);
-    eval_origin_edge(&origin, &p->engine, p->kv);
-    eval_origin_put(&r, &origin);
+    row_text(&r, "model", NULL, p->engine.name);
+    row_text(&r, "weights", NULL, p->engine.weights);
+    row_text(&r, "kv", NULL, kvcache_name(p->kv));
     return row_print(&r, err);
 }
 

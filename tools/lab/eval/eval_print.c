@@ -6,7 +6,6 @@
 
 #include "kernels/sys/base.h"
 #include "tools/lab/bench/row.h"
-#include "tools/lab/eval/paper_table.h"
 
 /* Return the accuracy by CITER's own rule, which milli's answers are not judged by: NaN. */
 static double print_citer(const struct eval_options *o, const struct eval_result *r)
@@ -21,50 +20,67 @@ static double print_mean(double sum, const struct eval_result *r)
     return r->questions ? sum / (double)r->questions : 0;
 }
 
+static const char *print_text(const char *text)
+{
+    return *text ? text : NULL;
+}
+
 int eval_print_json(const struct eval_options *o, const struct eval_result *r, struct err *err)
 {
     struct row f = { .format = "jsonl", .flags = JSON_COMPACT | JSON_REAL_PRECISION(9) };
     const struct statistics_interval accuracy = eval_result_interval(r);
-    const struct {
-        const char *name;
-        size_t n;
-    } counts[] = {
-        { "questions", r->questions }, { "left_out", r->left_out },
-        { "right", r->right },         { "no_answer", r->no_answer },
-        { "truncated", r->truncated }, { "tokens", r->sum.tokens },
-        { "cloud", r->sum.cloud },     { "fallback", r->sum.fallback },
-        { "memo", r->sum.memo },       { "prompt_tokens", r->sum.prompt_tokens },
-        { "calls", r->work.calls },    { "prefilled", r->work.prefilled },
-        { "cached", r->work.cached },  { "decoded", r->work.decoded },
-    };
+    const struct eval_entry *e = r->entry;
     char seed[24];
     snprintf(seed, sizeof(seed), "%" PRIu64, o->task.seed);
-    row_text(&f, "task", NULL, o->task.name);
-    row_text(&f, "policy", NULL, eval_entry_policy(r->entry));
-#define X(name, bytes) \
-    row_text(&f, #name, NULL, *r->entry->known.name ? r->entry->known.name : NULL);
-    EVAL_ROUTER(X)
-#undef X
-    row_put(&f, "threshold", (double)r->threshold, -9); /* all digits of a float */
-    row_put(&f, "tie", isnan(r->threshold) ? (double)NAN : (double)r->tie, 6);
-    row_put(&f, "target", r->target, 6);
-    row_text(&f, "seed", NULL, seed);
-    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-        row_put(&f, counts[i].name, (double)counts[i].n, 0);
-    row_put(&f, "accuracy", eval_result_accuracy(r), 6);
-    row_put(&f, "accuracy_low", accuracy.low, 6);
-    row_put(&f, "accuracy_high", accuracy.high, 6);
-    row_put(&f, "citer", print_citer(o, r), 6);
-    row_put(&f, "pgr", r->pgr, 6);
-    row_text(&f, "against", NULL, r->against ? r->against->label : NULL);
-    row_put(&f, "difference", r->against ? r->difference : (double)NAN, 6);
-    row_put(&f, "difference_low", r->against ? r->difference_interval.low : (double)NAN, 6);
-    row_put(&f, "difference_high", r->against ? r->difference_interval.high : (double)NAN, 6);
-    row_put(&f, "ms", print_mean(r->sum.total_ms, r), 3);
-    row_put(&f, "edge_ms", print_mean(r->sum.edge_ms, r), 3);
-    row_put(&f, "ttft_ms", eval_result_ttft(r), 3);
-    row_put(&f, "routed", eval_result_share(r), 6);
-    row_put(&f, "work", eval_result_work(r), 6);
+    const char *const texts[][2] = {
+        { "task", o->task.name },
+        { "policy", eval_entry_policy(e) },
+        { "router", print_text(e->known.name) },
+        { "router_sha256", print_text(e->known.sha256) },
+        { "router_fingerprint", print_text(e->known.fingerprint) },
+        { "seed", seed },
+        { "against", r->against ? r->against->label : NULL },
+    };
+    const struct {
+        const char *name;
+        double value;
+        int digits;
+    } numbers[] = {
+        { "threshold", (double)r->threshold, -9 }, /* all digits of a float */
+        { "tie", isnan(r->threshold) ? (double)NAN : (double)r->tie, 6 },
+        { "target", r->target, 6 },
+        { "questions", (double)r->questions, 0 },
+        { "left_out", (double)r->left_out, 0 },
+        { "right", (double)r->right, 0 },
+        { "no_answer", (double)r->no_answer, 0 },
+        { "truncated", (double)r->truncated, 0 },
+        { "tokens", (double)r->sum.tokens, 0 },
+        { "cloud", (double)r->sum.cloud, 0 },
+        { "fallback", (double)r->sum.fallback, 0 },
+        { "memo", (double)r->sum.memo, 0 },
+        { "prompt_tokens", (double)r->sum.prompt_tokens, 0 },
+        { "calls", (double)r->work.calls, 0 },
+        { "prefilled", (double)r->work.prefilled, 0 },
+        { "cached", (double)r->work.cached, 0 },
+        { "decoded", (double)r->work.decoded, 0 },
+        { "accuracy", eval_result_accuracy(r), 6 },
+        { "accuracy_low", accuracy.low, 6 },
+        { "accuracy_high", accuracy.high, 6 },
+        { "citer", print_citer(o, r), 6 },
+        { "pgr", r->pgr, 6 },
+        { "difference", r->difference, 6 },
+        { "difference_low", r->difference_interval.low, 6 },
+        { "difference_high", r->difference_interval.high, 6 },
+        { "ms", print_mean(r->sum.total_ms, r), 3 },
+        { "edge_ms", print_mean(r->sum.edge_ms, r), 3 },
+        { "ttft_ms", eval_result_ttft(r), 3 },
+        { "routed", eval_result_share(r), 6 },
+        { "work", eval_result_work(r), 6 },
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        row_text(&f, texts[i][0], NULL, texts[i][1]);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        row_put(&f, numbers[i].name, numbers[i].value, numbers[i].digits);
     int rc = row_print(&f, err);
     fflush(stdout);
     return rc;
@@ -78,16 +94,6 @@ static const char *print_cell(char out[16], int digits, double x)
     else
         snprintf(out, 16, "%.*f", digits, x);
     return out;
-}
-
-/* Return the width of the first column. */
-static int print_width(const struct eval_result *r, size_t n)
-{
-    int width = 8;
-    for (size_t i = 0; i < n; i++)
-        if ((int)strlen(r[i].entry->label) > width)
-            width = (int)strlen(r[i].entry->label);
-    return width;
 }
 
 /* Print how results compare with the one of --against. */
@@ -129,45 +135,55 @@ static void print_notes(FILE *to, const struct eval_result *r, size_t n)
         fprintf(to, "left out: %zu items whose prompts are longer than the context\n", r->left_out);
 }
 
-void eval_print_table(FILE *to, const struct eval_options *o, const struct eval_result *r, size_t n)
+/* Print a line of the usual table, behind policy and threshold. */
+static void print_row(FILE *to, const struct eval_options *o, const struct eval_result *r)
 {
-    int width = print_width(r, n);
-    fprintf(to,
-            "%-*s threshold    right  95 %% interval  CITER's    PGR    routed   calls     work  "
-            "ms/answer\n",
-            width, "policy");
-    for (size_t i = 0; i < n; i++) {
-        char threshold[16], citer[16], pgr[16];
-        const struct statistics_interval accuracy = eval_result_interval(&r[i]);
-        fprintf(to,
-                "%-*s %9s  %5.1f %%  %5.1f - %5.1f  %7s  %5s  %6.2f %%  %6.2f  %5.1f %%  %9.1f\n",
-                width, r[i].entry->label, print_cell(threshold, 4, (double)r[i].threshold),
-                100 * eval_result_accuracy(&r[i]), 100 * accuracy.low, 100 * accuracy.high,
-                print_cell(citer, 1, 100 * print_citer(o, &r[i])), print_cell(pgr, 3, r[i].pgr),
-                100 * eval_result_share(&r[i]), print_mean((double)r[i].work.calls, &r[i]),
-                100 * eval_result_work(&r[i]), print_mean(r[i].sum.total_ms, &r[i]));
-    }
-    print_against(to, r, n);
-    print_notes(to, r, n);
+    char citer[16], pgr[16];
+    const struct statistics_interval accuracy = eval_result_interval(r);
+    fprintf(to, "  %5.1f %%  %5.1f - %5.1f  %7s  %5s  %6.2f %%  %6.2f  %5.1f %%  %9.1f\n",
+            100 * eval_result_accuracy(r), 100 * accuracy.low, 100 * accuracy.high,
+            print_cell(citer, 1, 100 * print_citer(o, r)), print_cell(pgr, 3, r->pgr),
+            100 * eval_result_share(r), print_mean((double)r->work.calls, r),
+            100 * eval_result_work(r), print_mean(r->sum.total_ms, r));
 }
 
-void eval_print_paper(FILE *to, const struct eval_result *r, size_t n)
+/* Print a line of the paper's table. */
+static void print_paper_row(FILE *to, const struct eval_result *r)
 {
-    int width = print_width(r, n);
-    fprintf(to, "%-*s threshold  routed    SLM s  TTFT s   TBT s  comm + LLM s  overall s\n", width,
-            "policy");
+    char tbt[16];
+    double all = r->sum.tokens ? (double)r->sum.tokens : 1, own = all - (double)r->sum.cloud;
+    double seconds = 0.1 / all; /* a ms of these tokens, in seconds of 100 tokens */
+    fprintf(to, "  %6.2f  %7.3f  %6.3f  %6s  %12.3f  %9.3f\n", 100 * eval_result_share(r),
+            r->sum.edge_ms * seconds, eval_result_ttft(r) / 1000,
+            print_cell(tbt, 3, own > 0 ? r->sum.edge_ms / 1000 / own : (double)NAN),
+            (r->sum.total_ms - r->sum.edge_ms) * seconds, r->sum.total_ms * seconds);
+}
+
+void eval_print_table(FILE *to, const struct eval_options *o, const struct eval_result *r, size_t n)
+{
+    size_t width = strlen("policy  ");
+    for (size_t i = 0; i < n; i++)
+        width = strlen(r[i].entry->label) > width ? strlen(r[i].entry->label) : width;
+    fprintf(to, "%-*s threshold%s\n", (int)width, "policy",
+            o->as_paper ? "  routed    SLM s  TTFT s   TBT s  comm + LLM s  overall s"
+                        : "    right  95 % interval  CITER's    PGR    routed   calls     work  "
+                          "ms/answer");
     for (size_t i = 0; i < n; i++) {
-        char threshold[16], tbt[16];
-        struct paper_row p =
-            paper_row_make((double)r[i].threshold, r[i].sum.tokens, r[i].sum.cloud,
-                           r[i].sum.edge_ms, eval_result_ttft(&r[i]), r[i].sum.total_ms);
-        fprintf(to, "%-*s %9s  %6.2f  %7.3f  %6.3f  %6s  %12.3f  %9.3f\n", width, r[i].entry->label,
-                print_cell(threshold, 4, p.threshold), p.routed, p.edge_s, p.ttft_s,
-                print_cell(tbt, 3, p.tbt_s), p.cloud_s, p.overall_s);
+        char threshold[16];
+        fprintf(to, "%-*s %9s", (int)width, r[i].entry->label,
+                print_cell(threshold, 4, (double)r[i].threshold));
+        if (o->as_paper)
+            print_paper_row(to, &r[i]);
+        else
+            print_row(to, o, &r[i]);
     }
     print_against(to, r, n);
-    fprintf(to,
-            "%zu questions; routed tokens and seconds are for 100 tokens of answers, prompts "
-            "included;\nTTFT: median; TBT: SLM s by token of the small model, as in the paper\n",
-            r->questions);
+    if (!o->as_paper)
+        print_notes(to, r, n);
+    else
+        fprintf(to,
+                "%zu questions; routed tokens and seconds are for 100 tokens of answers, prompts "
+                "included;\nTTFT: median; TBT: SLM s by token of the small model, as in the "
+                "paper\n",
+                r->questions);
 }

@@ -7,7 +7,13 @@
 
 void eval_result_begin(struct eval_result *r, const struct eval_entry *e, double target)
 {
-    *r = (struct eval_result){ .entry = e, .target = target, .threshold = NAN, .pgr = (double)NAN };
+    const double none = (double)NAN;
+    *r = (struct eval_result){ .entry = e,
+                               .target = target,
+                               .threshold = NAN,
+                               .pgr = none,
+                               .difference = none,
+                               .difference_interval = { none, none } };
 }
 
 void eval_result_close(struct eval_result *r)
@@ -45,7 +51,6 @@ int eval_result_add(struct eval_result *r, const struct asked *one, uint64_t sub
 
 int eval_result_finish(struct eval_result *r, struct err *err)
 {
-    statistics_sort((void *)r->ttft.p, r->questions);
     return statistics_groups_open(&r->groups, (const void *)r->subjects.p, r->questions, err);
 }
 
@@ -72,9 +77,9 @@ void eval_results_compare(struct eval_result *results, size_t n, const char *aga
         const struct eval_result *edge = result_find(results, n, "never", r);
         const struct eval_result *cloud = result_find(results, n, "always", r);
         const struct eval_result *other = result_find(results, n, against, r);
-        if (edge && cloud)
-            r->pgr = statistics_pgr(eval_result_accuracy(r), eval_result_accuracy(edge),
-                                    eval_result_accuracy(cloud));
+        if (edge && cloud && cloud->right > edge->right)
+            r->pgr = (eval_result_accuracy(r) - eval_result_accuracy(edge)) /
+                     (eval_result_accuracy(cloud) - eval_result_accuracy(edge));
         if (!other || other->entry == r->entry)
             continue;
         r->against = other->entry;
@@ -115,5 +120,5 @@ double eval_result_work(const struct eval_result *r)
 
 double eval_result_ttft(const struct eval_result *r)
 {
-    return r->questions ? statistics_quantile((const void *)r->ttft.p, r->questions, 0.5) : 0;
+    return r->questions ? statistics_quantile((void *)r->ttft.p, r->questions, 0.5) : 0;
 }

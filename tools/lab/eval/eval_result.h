@@ -27,14 +27,15 @@ struct eval_result {
     struct asked_work work;
     struct buf rights;               /* unsigned char [questions], 1: right */
     struct buf subjects;             /* uint64_t [questions], hash of what each is about */
-    struct buf ttft;                 /* double [questions], ms to the first token, then sorted */
+    struct buf ttft;                 /* double [questions], ms to the first token */
     struct statistics_groups groups; /* of the questions, by subject */
     bool closed;                     /* other questions would have the same subjects */
 
     /* Set by eval_results_compare. */
-    double pgr;                       /* NaN: a model alone is not there */
+    double pgr;                       /* (r - never) / (always - never), of accuracies; NaN: one of
+                                       * them is not there, or always is no better */
     const struct eval_entry *against; /* NULL: not compared */
-    double difference;                /* of the accuracies */
+    double difference;                /* of the accuracies; NaN without `against` */
     struct statistics_interval difference_interval;
 };
 
@@ -45,7 +46,7 @@ void eval_result_close(struct eval_result *r); /* all zero is fine */
 /* Add one answer to a question about this subject. ERR_NOMEM. */
 int eval_result_add(struct eval_result *r, const struct asked *one, uint64_t subject,
                     struct err *err);
-/* Sort the times and group the questions, once all are answered. ERR_NOMEM. */
+/* Group the questions, once all are answered. ERR_NOMEM. */
 int eval_result_finish(struct eval_result *r, struct err *err);
 
 /* Set the gap recovered of each of results[n], between never and always, if they are among them,

@@ -9,14 +9,14 @@
 #include "tools/cli/shared_options.h"
 
 /* Say how far the current result is; policies differ in speed, so the time left is its own. */
-static void run_show(const struct eval_run *run, const struct eval_result *r, size_t done)
+static void run_show(const struct eval_run *run, const struct eval_result *r)
 {
     struct err line;
     char left[48];
     size_t n = run->plan->asked.n;
-    progress_left(left, run->since, done - run->before, n - run->before);
+    progress_left(left, run->since, run->done - run->before, n - run->before);
     err_set(&line, OK, "%zu of %zu, %s: %zu of %zu, right %.1f %%, routed %.2f %%%s", run->number,
-            run->all, r->entry->label, done, n, 100 * eval_result_accuracy(r),
+            run->all, r->entry->label, run->done, n, 100 * eval_result_accuracy(r),
             100 * eval_result_share(r), left);
     progress_say(run->progress, line.msg);
 }
@@ -38,6 +38,13 @@ static struct eval_journal_key run_key(const struct eval_result *r, size_t item)
     return (struct eval_journal_key){ r->entry->label, r->target, r->point, item };
 }
 
+/* True if the journal has the answer to an item. */
+static bool run_has(const struct eval_run *run, const struct eval_result *r, size_t item)
+{
+    const struct eval_journal_key key = run_key(r, item);
+    return run->journal && eval_journal_has(run->journal, &key);
+}
+
 /* Send items from *next on that are not in the journal, as many as there is room for. */
 static int run_send(struct eval_run *run, const struct eval_result *r, size_t *next,
                     struct err *err)
@@ -45,37 +52,10 @@ static int run_send(struct eval_run *run, const struct eval_result *r, size_t *n
     const struct eval_items *items = &run->plan->asked;
     const struct asking_how how = run_how(r);
     int rc = OK;
-    for (; rc == OK && *next < items->n && asking_has_room(run->asking); ++*next) {
-        const struct eval_journal_key key = run_key(r, items->at[*next]);
-        if (!run->journal || !eval_journal_has(run->journal, &key))
+    for (; rc == OK && *next < items->n && asking_has_room(run->asking); ++*next)
+        if (!run_has(run, r, items->at[*next]))
             rc = asking_send(run->asking, items->task, items->at[*next], &how, err);
-    }
     return rc;
-}
-
-/* Take the answer to the item at place `at`, which has been sent, and note it in the journal. */
-static int run_take(struct eval_run *run, const struct eval_result *r, size_t at, struct asked *one,
-                    struct err *err)
-{
-    const struct eval_items *items = &run->plan->asked;
-    const struct eval_journal_key key = run_key(r, items->at[at]);
-    int rc = asking_take(one, run->asking, err);
-    if (rc == OK && run->journal)
-        rc = eval_journal_write(run->journal, &key, items->subject[at], one, err);
-    return rc;
-}
-
-/* After an error: note what is complete of the answers to the items from `at` to `next`. */
-static void run_rescue(struct eval_run *run, const struct eval_result *r, size_t at, size_t next)
-{
-    struct asked one;
-    struct err err;
-    asking_stop(run->asking);
-    for (; at < next && run->asking->flying; at++) {
-        const struct eval_journal_key key = run_key(r, run->plan->asked.at[at]);
-        if (!eval_journal_has(run->journal, &key))
-            run_take(run, r, at, &one, &err);
-    }
 }
 
 /* Take the answer to the item at place `at`, which has been sent, or read it from the journal, and
@@ -83,13 +63,13 @@ static void run_rescue(struct eval_run *run, const struct eval_result *r, size_t
 static int run_item(struct eval_run *run, struct eval_result *r, size_t at, struct err *err)
 {
     const struct eval_items *items = &run->plan->asked;
-    size_t i = items->at[at];
     struct asked one;
-    const struct eval_journal_key key = run_key(r, i);
-    bool found = false;
-    int rc = run->journal ? eval_journal_read(run->journal, &key, &one, &found, err) : OK;
-    if (rc == OK && !found)
-        rc = run_take(run, r, at, &one, err);
+    const struct eval_journal_key key = run_key(r, items->at[at]);
+    bool found = run_has(run, r, items->at[at]);
+    int rc = found ? eval_journal_read(run->journal, &key, &one, err)
+                   : asking_take(&one, run->asking, err);
+    if (rc == OK && run->journal && !found)
+        rc = eval_journal_write(run->journal, &key, items->subject[at], &one, err);
     run->before += found;
     return rc == OK ? eval_result_add(r, &one, items->subject[at], err) : rc;
 }
@@ -97,32 +77,26 @@ static int run_item(struct eval_run *run, struct eval_result *r, size_t at, stru
 int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err)
 {
     const struct eval_items *items = &run->plan->asked;
+    size_t next = 0;
     int rc = OK;
     run->number++;
     run->since = os_now_ns();
-    run->before = run->done = 0;
+    run->before = 0;
     r->closed = items->closed;
     asking_begin(run->asking, !run->journal);
-    run_show(run, r, 0);
-    for (size_t i = 0, next = 0; rc == OK && i < items->n; i++) {
+    for (run->done = 0; rc == OK && run->done < items->n; run->done += rc == OK) {
+        run_show(run, r);
         rc = run_send(run, r, &next, err);
-        size_t taken = i + (rc == OK);
         if (rc == OK)
-            rc = run_item(run, r, i, err);
-        run->done += rc == OK;
-        if (rc == OK)
-            run_show(run, r, i + 1);
-        else if (run->journal && rc != ERR_IO && rc != ERR_FORMAT)
-            run_rescue(run, r, taken, next);
+            rc = run_item(run, r, run->done, err);
     }
+    run_show(run, r);
     progress_keep(run->progress);
-    if (rc == OK)
-        rc = eval_result_finish(r, err);
     if (rc == OK && !r->questions)
         rc = err_set(err, ERR_ARG,
                      "all %zu items are longer than the context of the model, %zu tokens", items->n,
                      run->asking->context);
-    return rc;
+    return rc == OK ? eval_result_finish(r, err) : rc;
 }
 
 /* Callback of calibration: send answer i at this threshold. */
@@ -178,30 +152,21 @@ struct calibrate_source eval_run_source(struct eval_run *run, const struct eval_
                                       .begin = run_calibrate_begin };
 }
 
-/* Begin with another policy, unless it is the same again. */
-static int run_calibration(struct eval_run *run, const struct eval_entry *e, struct err *err)
-{
-    if (run->calibrated == e && run->how.router == e->router && run->calibration)
-        return OK;
-    eval_run_end(run);
-    struct calibrate_source source = eval_run_source(run, e);
-    source.tie = &run->how.tie;
-    return calibrate_open(&run->calibration, &source, err);
-}
-
 /* Find the threshold at which the policy routes this share. */
 static int run_calibrate(struct eval_run *run, struct eval_result *r, double share, struct err *err)
 {
-    struct calibrate_result found = { 0 };
-    r->threshold = (float)share;
-    if (r->entry->policy == POLICY_RANDOM)
+    struct calibrate_result found = { .threshold = (float)share };
+    if (r->entry->policy == POLICY_RANDOM) {
+        r->threshold = found.threshold;
         return OK;
-    run->passes = 0;
-    int rc = run_calibration(run, r->entry, err);
+    }
+    struct calibrate_source source = eval_run_source(run, r->entry);
+    source.tie = &run->how.tie;
+    int rc = calibrate_open(&run->calibration, &source, err);
     if (rc == OK)
         rc = calibrate_find(&found, run->calibration, share, err);
-    if (calibrate_written(run->calibration))
-        progress_keep(run->progress);
+    progress_keep(run->progress);
+    eval_run_end(run);
     r->threshold = found.threshold;
     r->tie = found.tie;
     return rc;
@@ -229,5 +194,4 @@ void eval_run_end(struct eval_run *run)
 {
     calibrate_close(run->calibration);
     run->calibration = NULL;
-    run->calibrated = NULL;
 }

@@ -25,9 +25,8 @@ struct eval_run {
     uint64_t since;               /* when the current result, or pass of calibration, began */
     size_t done, before;          /* answers of it; of these, read from the journal */
     size_t passes, answered;      /* of the current calibration; answers of its current pass */
-    /* The answers of the policy that was calibrated last, for its next share. */
-    struct calibration *calibration;
-    const struct eval_entry *calibrated;
+    struct calibration *calibration;     /* or NULL */
+    const struct eval_entry *calibrated; /* whose it is, and how it asks */
     struct asking_how how;
 };
 

@@ -38,14 +38,9 @@ static int statistics_by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-void statistics_sort(double *x, size_t n)
+double statistics_quantile(double *x, size_t n, double q)
 {
-    if (n) /* x may be NULL */
-        qsort(x, n, sizeof(*x), statistics_by_value);
-}
-
-double statistics_quantile(const double *x, size_t n, double q)
-{
+    qsort(x, n, sizeof(*x), statistics_by_value);
     double at = q * (double)(n - 1);
     size_t i = (size_t)at;
     return i + 1 < n ? x[i] + (at - (double)i) * (x[i + 1] - x[i]) : x[n - 1];
@@ -142,12 +137,6 @@ struct statistics_interval statistics_bootstrap_difference(const unsigned char *
         }
         draws[d] = (double)more / (double)items;
     }
-    statistics_sort(draws, STATISTICS_DRAWS);
-    return (struct statistics_interval){ statistics_quantile(draws, STATISTICS_DRAWS, 0.025),
-                                         statistics_quantile(draws, STATISTICS_DRAWS, 0.975) };
-}
-
-double statistics_pgr(double routed, double edge, double cloud)
-{
-    return cloud > edge ? (routed - edge) / (cloud - edge) : (double)NAN;
+    double low = statistics_quantile(draws, STATISTICS_DRAWS, 0.025);
+    return (struct statistics_interval){ low, statistics_quantile(draws, STATISTICS_DRAWS, 0.975) };
 }

@@ -19,11 +19,9 @@ struct statistics_interval {
 /* Return the 95 % confidence interval of the share hits/n (Wilson 1927); n >= 1. */
 struct statistics_interval statistics_wilson(size_t hits, size_t n);
 
-/* Sort x[n], which holds no NaN. */
-void statistics_sort(double *x, size_t n);
-/* Return quantile q (0 to 1) of x[n], which is sorted; n >= 1. Between two values it is linear: it
- * lies at q * (n - 1), counted from 0, so that 0.5 is the median. */
-double statistics_quantile(const double *x, size_t n, double q);
+/* Sort x[n], which holds no NaN, and return its quantile q (0 to 1); n >= 1. Between two values it
+ * is linear: it lies at q * (n - 1), counted from 0, so that 0.5 is the median. */
+double statistics_quantile(double *x, size_t n, double q);
 
 /* Which of n items are about the same. Their answers are right and wrong together more often than
  * by chance, so a bootstrap draws all items of a group or none. */
@@ -51,9 +49,5 @@ struct statistics_interval statistics_accuracy(const unsigned char *right,
 struct statistics_interval statistics_bootstrap_difference(const unsigned char *a,
                                                            const unsigned char *b,
                                                            const struct statistics_groups *g);
-
-/* Performance gap recovered: (routed - edge) / (cloud - edge), of accuracies; NaN where the cloud
- * is not better than the edge. */
-double statistics_pgr(double routed, double edge, double cloud);
 
 #endif
