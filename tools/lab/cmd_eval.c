@@ -72,7 +72,7 @@ static const struct option_brief brief[] = {
     { "--task", "milli (the demo's), csqa, arc, gsm8k or ppl" },
     { "--data", "The task's items, JSON lines" },
     { "--questions", "Ask N of them" },
-    { "--prompt", "Form of the prompts: chat, citer, lm-eval, @FILE" },
+    { "--prompt", "Form of the prompts: chat, citer, @FILE" },
     { "--n-predict", "Write at most N tokens per answer" },
     { "--policy", "Policies to compare: never,mlp,entropy,always" },
     { "--threshold", "Route tokens that score below T (the router's)" },
@@ -131,69 +131,33 @@ static const struct option_group *const groups[] = {
     &task_option_rows, &question_opts, &share_opts, &output_opts, &pair_opts, &machine_opts, NULL
 };
 
-/* What runs. */
-enum { ANSWERS = 1, PPL = 2, EXTRACT = 4 };
+/* Tasks that ask nothing, and the options that they read. */
+static const struct other_task {
+    const char *name, *reads;
+} others[] = {
+    { "ppl", "--task, --data, --json, --quiet, --model, --threads, --kv, --context, --questions, "
+             "--seed" },
+    { "extract", "--task, --data, --json, --quiet" },
+};
 
-/* True if what runs reads the option. */
-static bool eval_reads(unsigned runs, const char *name)
-{
-    static const struct {
-        unsigned reads;
-        const char *names;
-    } rows[] = {
-        { PPL | EXTRACT, "--json, --quiet" },
-        { PPL, "--task, --data, --model, --threads, --kv, --context, --questions, --seed" },
-        { EXTRACT, "--task, --data" },
-    };
-    if (runs == ANSWERS)
-        return strcmp(name, "--context") != 0;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if ((rows[i].reads & runs) && text_among(name, rows[i].names))
-            return true;
-    return false;
-}
-
-/* Return the first option that was given and that what runs does not read, or NULL: a result that
- * looks as if an option had counted would mislead. */
-static const char *eval_unread(unsigned runs)
+/* Refuse an option that the task does not read: a result that looks as if it had counted would
+ * mislead. NULL: a task that asks. */
+static int eval_check(const struct other_task *other, struct err *err)
 {
     for (size_t g = 0; groups[g]; g++)
-        for (const struct option *o = groups[g]->opts; o->name; o++)
-            if (options_given(o->name) && !eval_reads(runs, o->name))
-                return o->name;
-    return NULL;
-}
-
-/* Read --first. */
-static int eval_first(struct err *err)
-{
+        for (const struct option *o = groups[g]->opts; o->name; o++) {
+            bool reads = other ? text_among(o->name, other->reads) : strcmp(o->name, "--context");
+            if (!reads && options_given(o->name))
+                return err_set(err, ERR_ARG, "%s: expected without --task %s", o->name,
+                               options.task.name);
+        }
+    if (other == &others[1] && !options.task.data)
+        return err_set(err, ERR_ARG, "--task extract: expected --data FILE");
     int end = 0;
     if (!first || (sscanf(first, "%zu%n:%zu%n", &options.first, &end, &options.count, &end) > 0 &&
                    *first >= '0' && *first <= '9' && !first[end]))
         return OK;
     return err_set(err, ERR_ARG, "--first: expected N or N:M, found %s", first);
-}
-
-/* Run the task that is named. */
-static int eval_task(struct err *err)
-{
-    static const char *const asked[] = { "milli", "csqa", "arc", "gsm8k" };
-    const char *name = options.task.name;
-    unsigned runs = !strcmp(name, "ppl") ? PPL : !strcmp(name, "extract") ? EXTRACT : 0;
-    for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
-        if (!strcmp(name, asked[i]))
-            runs = ANSWERS;
-    if (!runs)
-        return err_set(err, ERR_ARG,
-                       "--task: expected milli, csqa, arc, gsm8k, ppl or extract, found %s", name);
-    const char *unread = eval_unread(runs);
-    if (unread)
-        return err_set(err, ERR_ARG, "%s: expected without --task %s", unread, name);
-    if (runs == EXTRACT && !options.task.data)
-        return err_set(err, ERR_ARG, "--task extract: expected --data FILE");
-    return runs == PPL       ? eval_ppl(&options, err)
-           : runs == EXTRACT ? extract_file(options.task.data, options.json, err)
-                             : eval_answers(&options, err);
 }
 
 static void cmd_eval_begin(void)
@@ -203,14 +167,19 @@ static void cmd_eval_begin(void)
 
 static int cmd_eval_main(int n, char **args, struct err *err)
 {
+    const struct other_task *other = NULL;
     (void)n;
     (void)args;
     setup_catch_interrupts();
     options.policies = shared_options.policy;
     options.task = shared_task;
-    int rc = eval_first(err);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        other = strcmp(options.task.name, others[i].name) == 0 ? &others[i] : other;
+    int rc = eval_check(other, err);
     if (rc == OK)
-        rc = eval_task(err);
+        rc = other == &others[0] ? eval_ppl(&options, err)
+             : other             ? extract_file(options.task.data, options.json, err)
+                                 : eval_answers(&options, err);
     if (rc == ERR_STOP && options.jsonl)
         fprintf(stderr, "mizzle eval: interrupted; the same command continues\n");
     return rc;
@@ -237,17 +206,16 @@ const struct command cmd_eval = {
         "It needs never and always among the policies. tools/lab/study has sweeps, trainings of "
         "one router, equal shares, parts of a run, networks and pictures, from journals.\n\n"
         "ppl measures the perplexity of a text, in windows of -c tokens that overlap by half; each "
-        "token is scored once. Without --data, the text is the answers to the test questions.\n\n"
-        "extract asks nothing and needs no model: it finds the final answers in lines of JSON with "
-        "a text and, unless the answer is a number, labels and choices, by CITER's own rule, and "
-        "as a reader takes it.\n\n"
+        "token is scored once. Without --data, the text is the answers to the test questions. "
+        "extract needs no model: it finds the final answers in lines of JSON "
+        "with a text and, unless the answer is a number, labels and choices, by CITER's own rule, "
+        "and as a reader takes it.\n\n"
         "  mizzle eval --questions 200 --policy never,mlp,random,always\n"
         "  mizzle eval --policy never,mlp,always --target-routed 0.05 --jsonl a.jsonl\n"
         "  mizzle eval --as-paper --ahead 0\n"
         "  mizzle eval --task csqa --data test.jsonl -m edge.gguf --target-routed 0.05\n"
         "  mizzle eval --task ppl -m model.gguf --data text.txt --json\n"
-        "  mizzle eval --task extract --data answers.jsonl --json\n"
-        "  mizzle eval --questions 200 --first 100:100 --jsonl part-100",
+        "  mizzle eval --task extract --data answers.jsonl --json",
     .brief = brief,
     .groups = groups,
     .begin = cmd_eval_begin,

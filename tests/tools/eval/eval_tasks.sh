@@ -143,7 +143,7 @@ printf '{question}: {choices}\n' >"$dir/form"
 fails 2 'other settings: form: expected "plain @' $form --prompt "@$dir/form"
 echo '{question}' >"$dir/form"
 run 3 $form --prompt "@$dir/form"
-run 2 $form --prompt lm-eval
+run 2 $form --prompt citer
 
 # What is longer than the context is left out and counted.
 long=$(printf 'word %.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20)

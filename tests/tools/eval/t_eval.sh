@@ -82,8 +82,7 @@ run 2 --data "$dir/none"
 run 3 --policy never --questions 2 --jsonl "$dir/no/folder" -q
 
 run 0 --task ppl --questions 10 --json -q
-is "$(field ppl) >= 1 && $(field tokens) > 100 && $(field questions) == 10"
-is "$(field accuracy) > 0.5 && $(field accuracy) < 1"
+is "$(field ppl) >= 1 && $(field tokens) > 100 && $(field accuracy) > 0.5 && $(field accuracy) < 1"
 printf 'Every flower is found in the garden. Every fish is found in the lake.\n%.0s' 1 2 3 4 5 6 7 8 >"$dir/text"
 run 0 --task ppl --data "$dir/text" --json -q -c 64
 is "$(field ppl) >= 1 && $(field context) == 64"
@@ -100,7 +99,7 @@ run 2 --task ppl -c 1
 # What a task does not read is refused, not ignored.
 for unread in '--target-routed 0.1' '--calibration f' '--jsonl f' '--prompt chat' '-n 5' \
     '--policy mlp' '--threshold 0.5' '--cloud-url http://127.0.0.1:9' '--cloud-model f' '--kind sums' '--wording plain'; do
-    fails 2 "^mizzle eval: --.*: expected without --task ppl" --task ppl --questions 1 $unread
+    fails 2 "^mizzle eval: --.*: expected without --task ppl" --task ppl --data "$dir/text" $unread
 done
 for unread in '--ahead 0' '--think off' '--parallel 2'; do # whatever group an option is of
     fails 2 "^mizzle eval: ${unread%% *}: expected without --task extract" --task extract $unread

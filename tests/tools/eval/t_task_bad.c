@@ -99,12 +99,11 @@ static const struct {
       "problem: expected a string, found a boolean" },
 };
 
-static void refuses(const char *name, enum task_form form, const char *file, int code,
-                    const char *message)
+static void refuses(const char *name, const char *file, int code, const char *message)
 {
-    refused(&(struct task_options){ .name = name, .data = file, .form = form }, code, message);
+    refused(&(struct task_options){ .name = name, .data = file }, code, message);
     if (file)
-        refused(&(struct task_options){ .name = name, .data = file, .form = form }, code, file);
+        refused(&(struct task_options){ .name = name, .data = file }, code, file);
 }
 
 /* A line of TASK_LINE bytes is read, a longer one is not. */
@@ -125,7 +124,7 @@ static void long_lines(void)
     memcpy(text, head, sizeof(head) - 1);
     memcpy(text + TASK_LINE + 1 - (sizeof(tail) - 1), tail, sizeof(tail) - 1);
     spill(path, text, TASK_LINE + 1);
-    refuses("gsm8k", TASK_CITER, path, ERR_FORMAT,
+    refuses("gsm8k", path, ERR_FORMAT,
             "line 1: the line: expected at most 1048576 bytes, found 1048577");
 }
 
@@ -135,14 +134,10 @@ int main(void)
     CHECK(sizeof(bad) / sizeof(bad[0]) >= 38);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         spill(path, bad[i].text, strlen(bad[i].text));
-        refuses(bad[i].task, TASK_CITER, path, ERR_FORMAT, bad[i].message);
+        refuses(bad[i].task, path, ERR_FORMAT, bad[i].message);
     }
     spill(path, GOOD "\0\n", sizeof(GOOD) + 1);
-    refuses("csqa", TASK_CITER, path, ERR_FORMAT,
-            "line 1: the line: expected JSON, found a byte 0");
-    write_file(path, "{\"prompt\":\"p\",\"answerKey\":\"1\"}");
-    refuses("gsm8k", TASK_LM_EVAL, path, ERR_FORMAT,
-            "problem: expected a string, for its own prompt is citer's, found nothing");
+    refuses("csqa", path, ERR_FORMAT, "line 1: the line: expected JSON, found a byte 0");
     write_file(path, GOOD); /* what all of them are variations of */
     struct task *t;
     struct err err = { "" };
@@ -150,10 +145,10 @@ int main(void)
     task_close(t);
     long_lines();
     unlink(path);
-    refuses("csqa", TASK_CITER, path, ERR_IO, strerror(ENOENT));
-    refuses("csqa", TASK_CITER, "build", ERR_IO, strerror(EISDIR));
-    refuses("csqa", TASK_CITER, NULL, ERR_ARG, "csqa: expected --data FILE");
-    refuses("milli", TASK_CITER, path, ERR_ARG, "milli: expected no --data");
-    refuses("mmlu", TASK_CITER, "", ERR_ARG, "found mmlu");
+    refuses("csqa", path, ERR_IO, strerror(ENOENT));
+    refuses("csqa", "build", ERR_IO, strerror(EISDIR));
+    refuses("csqa", NULL, ERR_ARG, "csqa: expected --data FILE");
+    refuses("milli", path, ERR_ARG, "milli: expected no --data");
+    refuses("mmlu", "", ERR_ARG, "found mmlu");
     return 0;
 }

@@ -35,7 +35,7 @@ static void counts(void)
     };
     size_t least = 9, most = 0;
     for (size_t f = 0; f < sizeof(files) / sizeof(files[0]); f++)
-        for (int form = TASK_CITER; form <= TASK_LM_EVAL; form++) {
+        for (int form = TASK_CITER; form <= TASK_CHAT; form++) {
             struct task *t = data_open(files[f].name, files[f].file, (enum task_form)form);
             CHECK(task_size(t) == files[f].items && strlen(task_digest(t)) == 64);
             for (size_t i = 0; form == TASK_CITER && i < task_size(t); i++) {
@@ -131,13 +131,11 @@ static void training(void)
     task_close(t);
 }
 
-/* Every solution of GSM8K has an integer for an answer, in both ways of looking for it. The
- * prompt that is made is that of CITER's tests, which asks for the box in other words than the
- * stored ones. */
+/* Every solution of GSM8K has an integer for an answer. The prompt that is made is that of CITER's
+ * tests, which asks for the box in other words than the stored ones. */
 static void solutions(void)
 {
     struct task *t = data_open("gsm8k", "gsm8k/test.json", TASK_CITER);
-    struct task *harness = data_open("gsm8k", "gsm8k/test.json", TASK_LM_EVAL);
     struct task *train = data_open("gsm8k", "gsm8k/train_mlp.json", TASK_CITER);
     struct task_item item, stored;
     size_t integers = 0;
@@ -147,7 +145,6 @@ static void solutions(void)
         CHECK(task_extract(answer, t, &item, item.gold) && !strcmp(answer, item.key));
         size_t sign = answer[0] == '-';
         integers += answer[sign] && !answer[sign + strspn(answer + sign, "0123456789")];
-        CHECK(task_right(harness, &item, item.gold));
     }
     CHECK(integers == 1319);
     get(&item, t, 0);
@@ -158,7 +155,6 @@ static void solutions(void)
           item.prompt + 100 + strlen(", and the final answer should be enclosed using the "));
     CHECK(!strcmp(strrchr(item.prompt, '\n'), strrchr(stored.prompt, '\n')));
     task_close(t);
-    task_close(harness);
     task_close(train);
 }
 

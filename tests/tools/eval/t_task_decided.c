@@ -58,13 +58,12 @@ static void cases(struct task *const tasks[3])
         { "<think>\nQuestion: is it A?\n</think>\n\n(B).", false },
         { "<think>\nQuestion: is it A?\n</think>\n\n(B).\nQ:", true },
     };
-    struct task *harness = open_form("csqa", TASK_LM_EVAL), *milli = open_form("milli", TASK_CITER);
+    struct task *milli = open_form("milli", TASK_CITER);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         for (size_t k = 0; k < 3; k++)
             CHECK_MSG(task_decided(tasks[k], rows[i].text) == rows[i].decided, "%s", rows[i].text);
-        CHECK(!task_decided(harness, rows[i].text) && !task_decided(milli, rows[i].text));
+        CHECK(!task_decided(milli, rows[i].text));
     }
-    task_close(harness);
     task_close(milli);
 }
 

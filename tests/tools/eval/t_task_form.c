@@ -53,8 +53,8 @@ static void settling(void)
         CHECK(task_settle(t, c, &err) == !*models[i].why && strstr(err.msg, models[i].why));
         CHECK(task_form(t) == models[i].form);
         CHECK(!strcmp(task_form_name(t), models[i].form == TASK_CHAT ? "chat" : "citer"));
-        given = open_text("csqa", csqa, TASK_LM_EVAL);
-        CHECK(task_settle(given, c, &err) && !strcmp(task_form_name(given), "lm-eval"));
+        given = open_text("csqa", csqa, TASK_CITER);
+        CHECK(task_settle(given, c, &err) && !strcmp(task_form_name(given), "citer"));
         CHECK(task_open(&milli, &questions, &err) == OK && task_settle(milli, c, &err));
         CHECK(!strcmp(task_form_name(milli), "citer") && !task_stops(milli));
         task_close(milli);
@@ -76,10 +76,6 @@ static void stopping(void)
         { "csqa", TASK_CITER, "So (A).\nQuestion: Q\nQuestion:", "So (A)." },
         { "csqa", TASK_CITER, "The Question: (A)\n\n", "The Question: (A)\n\n" },
         { "csqa", TASK_CHAT, "So.\nQuestion: Q", "So.\nQuestion: Q" },
-        { "csqa", TASK_LM_EVAL, " B\n\nQuestion: Q", " B" },
-        { "arc", TASK_LM_EVAL, " fog\nor\n\nrain", " fog\nor" },
-        { "gsm8k", TASK_LM_EVAL, "4\n\n5<|im_end|>6Question: 7", "4\n\n5" },
-        { "gsm8k", TASK_LM_EVAL, "4</s>Question: 7", "4" },
         { "gsm8k", TASK_CITER, "4</s>\nQuestion: 7", "4</s>" },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -34,7 +34,7 @@ static void milli_read(struct task *t, size_t i)
     };
 }
 
-static const struct task_kind task_milli = { .name = "milli", .extract = world_extract };
+static const struct task_kind task_milli = { .name = "milli" };
 
 static const struct task_kind *const kinds[] = { &task_milli, &task_csqa, &task_arc, &task_gsm8k };
 
@@ -139,30 +139,6 @@ enum task_form task_form(const struct task *t)
     return t->form;
 }
 
-/* Read an item of the file. Its own `group` says what it is about. */
-static int task_read(struct task *t, size_t i, struct err *err)
-{
-    const char *group = NULL;
-    int rc = task_file_line(t, i, err);
-    if (rc == OK)
-        rc = task_field_optional(&t->cot, t, "cot", err);
-    if (rc == OK)
-        rc = task_field_optional(&t->sent, t, "prompt", err);
-    if (rc == OK)
-        rc = task_field_optional(&group, t, "group", err);
-    if (rc == OK)
-        rc = t->kind->read(t, err);
-    if (rc != OK)
-        return rc;
-    bool sent = t->sent && t->form != TASK_LM_EVAL;
-    if (!sent)
-        t->kind->put(t);
-    t->item.prompt = sent ? t->sent : t->prompt.b.p;
-    t->item.gold = task_put_gold(t, t->cot);
-    t->item.subject = group ? group : t->item.subject;
-    return OK;
-}
-
 int task_item(struct task_item *out, struct task *t, size_t i, struct err *err)
 {
     int rc = OK;
@@ -197,8 +173,8 @@ bool task_extract(char out[TASK_ANSWER], const struct task *t, const struct task
                   const char *text)
 {
     const struct extract_choices c = { item->labels, item->choices, item->nchoices };
-    if (!t->kind->file || t->form == TASK_LM_EVAL)
-        return t->kind->extract(out, text);
+    if (!t->kind->file)
+        return world_extract(out, text);
     if (!c.n)
         return extract_number(out, text);
     out[0] = extract_label(text, &c);
@@ -209,8 +185,6 @@ bool task_extract(char out[TASK_ANSWER], const struct task *t, const struct task
 bool task_right(const struct task *t, const struct task_item *item, const char *text)
 {
     char answer[TASK_ANSWER];
-    if (t->form == TASK_LM_EVAL && t->kind->right)
-        return t->kind->right(item, text);
     return task_extract(answer, t, item, text) && strcasecmp(answer, item->key) == 0;
 }
 

@@ -3,10 +3,9 @@
  * Four tasks: milli (the demo world), csqa (CommonsenseQA), arc (AI2's ARC) and gsm8k. All but
  * milli read a file of JSON lines, one item each; the forms of the authors and of CITER are read.
  *
- * Three forms of prompts:
+ * Two forms of prompts:
  *   citer    An item's own `prompt` as it stands, else the form of CITER's test sets
  *            (arXiv 2502.01976).
- *   lm-eval  As lm-evaluation-harness asks the same three, 0-shot.
  *   chat     The prompt of citer as the user's message, in the model's chat template.
  * Without a form it is chat for a model with a known chat template, else citer. milli has one
  * prompt, which all forms mean.
@@ -16,25 +15,14 @@
  * braces stay, and a newline at the end of the file is not part of it. With a known chat template
  * it is the user's message, else, and as plain@FILE, the whole prompt.
  *
- * Form lm-eval may have solved examples in front of the question: the first items of a file, but
- * not the question itself, as the harness's sampler of the first N takes them.
+ * In a plain form, citer or one's own, an answer ends where a small model goes on with a question
+ * of its own: before a line that begins with "Question:" or, if the form holds solved examples (its
+ * last line begins an earlier one, too), before an empty line. In form chat the end of the turn
+ * ends it.
  *
- * An answer ends at a stop string, before which the text is cut: a small model goes on with a
- * question of its own. In a plain form, citer or one's own, that is a line that begins with
- * "Question:", or, if the form holds solved examples (its last line begins an earlier one, too),
- * an empty line; in form lm-eval it is what the harness stops at, its own default of an empty line
- * where it only compares likelihoods; in form chat there is none, as the end of the turn ends the
- * answer.
- *
- * The final answer is taken from the generated text alone, never from the prompt:
- *   milli           the last X of "answer is (X)"
- *   others          what a reader takes for the answer (extract.h, `answer`)
- * but in form lm-eval as the harness does:
- *   csqa            the first word if it is one letter or digit, as a capital
- *   arc             the first line, as the prompt lists no choices
- *   gsm8k           the strict match (#### N), else the flexible one (the last number), both up to
- *                   the harness's stop strings, without what it removes
- * Beside it, for all but milli, stands CITER's own rule in every form: published scores use it. */
+ * The final answer is taken from the generated text alone, never from the prompt: for milli the
+ * last X of "answer is (X)", for the others what a reader takes for the answer (extract.h,
+ * `answer`). Beside it, for all but milli, stands CITER's own rule: published scores use it. */
 #ifndef TOOLS_LAB_TASKS_TASK_H
 #define TOOLS_LAB_TASKS_TASK_H
 
@@ -49,7 +37,6 @@ struct chat;
 
 enum task_form {
     TASK_CITER,
-    TASK_LM_EVAL,
     TASK_CHAT,
     TASK_DEFAULT /* chat or citer; before task_settle as citer */
 };
@@ -89,7 +76,7 @@ struct task_item {       /* valid until the next task_item */
     const char *const *labels, *const *choices; /* [nchoices] */
 };
 
-/* Set the form to the one of this name, citer, lm-eval or chat, or to that of @FILE or plain@FILE;
+/* Set the form to the one of this name, citer or chat, or to that of @FILE or plain@FILE;
  * NULL: the default. ERR_ARG names --prompt. */
 int task_form_parse(struct task_options *o, const char *name, struct err *err);
 
@@ -105,9 +92,8 @@ size_t task_size(const struct task *t);
 /* Return the SHA-256 of the file in hexadecimal; "" for milli. */
 const char *task_digest(const struct task *t);
 enum task_form task_form(const struct task *t);
-/* Return what the prompts are, for people and to compare: "citer", "lm-eval" or "chat"; a form of
- * one's own as "chat @" or "plain @" and its SHA-256, examples as "lm-eval, 5 of " and that of
- * their file. */
+/* Return what the prompts are, for people and to compare: "citer" or "chat"; a form of one's own as
+ * "chat @" or "plain @" and its SHA-256. */
 const char *task_form_name(const struct task *t);
 /* Choose the form for a model, if none is given. False: without the chat template, and *note says
  * why. */
@@ -132,8 +118,8 @@ bool task_extract(char out[TASK_ANSWER], const struct task *t, const struct task
 bool task_right(const struct task *t, const struct task_item *item, const char *text);
 /* True when nothing that follows can change the final answer, as the text runs on to another
  * question. What states an answer does not decide it: the last statement counts, and a box counts
- * more. False for milli and in form lm-eval, whose answers others end, and in thoughts that the
- * text has begun; one whose prompt has begun them must not be asked about. */
+ * more. False for milli, whose answers others end, and in thoughts that the text has begun; one
+ * whose prompt has begun them must not be asked about. */
 bool task_decided(const struct task *t, const char *text);
 /* True when it is right by CITER's rule: the same letter as the key or, of gsm8k, the same text in
  * the box as in that of the reference answer, as CITER compares them. milli: never. */

@@ -108,18 +108,6 @@ int task_string(const char **out, const struct task *t, const char *field, const
     return OK;
 }
 
-int task_field(const char **out, const struct task *t, const char *field, struct err *err)
-{
-    return task_string(out, t, field, json_object_get(t->json, field), err);
-}
-
-int task_field_optional(const char **out, const struct task *t, const char *field, struct err *err)
-{
-    const json_t *v = json_object_get(t->json, field);
-    *out = NULL;
-    return v ? task_string(out, t, field, v, err) : OK;
-}
-
 void task_append(struct task_text *out, const char *s, size_t n)
 {
     out->full = out->full || !buf_add(&out->b, s, n) || !buf_add(&out->b, "", 1);
@@ -129,33 +117,4 @@ void task_append(struct task_text *out, const char *s, size_t n)
 void task_put(struct task_text *out, const char *s)
 {
     task_append(out, s, strlen(s));
-}
-
-void task_put_trimmed(struct task_text *out, const char *s)
-{
-    s += strspn(s, " \t\r\n");
-    size_t n = strlen(s);
-    while (n && strchr(" \t\r\n", s[n - 1]))
-        n--;
-    task_append(out, s, n);
-}
-
-const char *task_put_gold(struct task *t, const char *s)
-{
-    if (!s)
-        return NULL;
-    task_put(&t->gold, " ");
-    task_put(&t->gold, s);
-    return t->gold.b.p;
-}
-
-void task_copy(char out[TASK_ANSWER], const char *text, size_t n)
-{
-    if (n >= TASK_ANSWER) {
-        n = TASK_ANSWER - 1;
-        while (n && ((unsigned char)text[n] & 0xc0) == 0x80)
-            n--;
-    }
-    memcpy(out, text, n);
-    out[n] = 0;
 }

@@ -9,7 +9,7 @@
 #include "tools/lab/tasks/extract.h"
 #include "tools/lab/tasks/task_internal.h"
 
-static const char *const forms[] = { "citer", "lm-eval", "chat" }; /* as in enum task_form */
+static const char *const forms[] = { "citer", "chat" }; /* as in enum task_form */
 
 int task_form_parse(struct task_options *o, const char *name, struct err *err)
 {
@@ -22,8 +22,7 @@ int task_form_parse(struct task_options *o, const char *name, struct err *err)
             o->form = (enum task_form)i;
     if (name && !o->own && (plain || o->form == TASK_DEFAULT))
         return err_set(err, ERR_ARG,
-                       "--prompt: expected citer, lm-eval, chat, @FILE or plain@FILE, found %s",
-                       name);
+                       "--prompt: expected citer, chat, @FILE or plain@FILE, found %s", name);
     return OK;
 }
 
@@ -33,7 +32,7 @@ static const char *const fields[] = { "{question}", "{choices}", "{labels}" };
 int task_own_open(struct task *t, const char *path, struct err *err)
 {
     size_t n;
-    bool choices = t->kind != &task_gsm8k;
+    bool choices = t->kind->most;
     if (!t->kind->file)
         return err_set(err, ERR_ARG, "--prompt @%s: expected --task csqa, arc or gsm8k, found %s",
                        path, t->kind->name);
@@ -62,7 +61,7 @@ void task_own_put(struct task *t)
         while (i < 3 && strncmp(p, fields[i], strlen(fields[i])) != 0)
             i++;
         if (i == 0)
-            task_put(&t->whole, t->asks);
+            task_put(&t->whole, t->texts.asks);
         else if (i == 1)
             task_put_choices(&t->whole, t);
         for (size_t k = 0; i == 2 && k < t->item.nchoices; k++) {
@@ -119,9 +118,7 @@ const char *const *task_stops(const struct task *t)
     static const char *const run_on[] = { "\nQuestion:", NULL }, *const block[] = { "\n\n", NULL };
     if (!t->kind->file || t->form == TASK_CHAT)
         return NULL;
-    if (t->own && own_has_examples(t->own))
-        return block;
-    return t->form == TASK_LM_EVAL ? t->kind->stops : run_on;
+    return t->own && own_has_examples(t->own) ? block : run_on;
 }
 
 void task_cut(const struct task *t, char *text)
@@ -138,5 +135,5 @@ bool task_decided(const struct task *t, const char *text)
     size_t n;
     const char *answer = extract_segment(&n, text);
     bool thinks = answer == text && strstr(text, "<think>");
-    return t->kind->file && t->form != TASK_LM_EVAL && !thinks && answer[n];
+    return t->kind->file && !thinks && answer[n];
 }

@@ -18,20 +18,19 @@ struct task_text {
 /* One task. */
 struct task_kind {
     const char *name;
-    bool file; /* it reads one */
-    /* Of a file: read t->json into t->item, but for prompt and gold, into t->asks and, if it is
-     * under another name, t->cot. Errors as task_open. */
-    int (*read)(struct task *t, struct err *err);
-    /* Of a file: put t->prompt together, in form lm-eval or else in CITER's. */
-    void (*put)(struct task *t);
-    const char *const *stops; /* of form lm-eval, NULL-terminated */
-    /* Of milli, and of form lm-eval: find the final answer, and say whether it is right; NULL: it
-     * must be the key. */
-    bool (*extract)(char out[TASK_ANSWER], const char *text);
-    bool (*right)(const struct task_item *item, const char *text);
+    bool file;          /* it reads one */
+    size_t least, most; /* choices of a question; 0: the answer is a number, or a word of milli's */
 };
 
 extern const struct task_kind task_csqa, task_arc, task_gsm8k;
+
+/* Texts of a line, parts of its object; NULL: there is none. */
+struct task_texts {
+    const char *asks;           /* the question alone */
+    const char *prompt;         /* that it brings along */
+    const char *solution, *cot; /* cot is the reference answer */
+    const char *id, *group, *key;
+};
 
 struct task {
     const struct task_kind *kind;
@@ -51,9 +50,8 @@ struct task {
     size_t line;  /* its line, from 1 */
     json_t *json; /* its object; the strings of `item` are parts of it */
     struct task_text prompt, gold;
-    struct task_text whole; /* the prompt in a form of one's own */
-    /* Of a file: the question alone, the prompt that it brings along, and its solution, or NULL. */
-    const char *asks, *sent, *cot;
+    struct task_text whole;  /* the prompt in a form of one's own */
+    struct task_texts texts; /* of a file */
     struct world_question question;
     char key[TASK_ANSWER];
     const char *labels[TASK_CHOICES], *choices[TASK_CHOICES];
@@ -68,6 +66,8 @@ int task_own_open(struct task *t, const char *path, struct err *err);
 void task_own_put(struct task *t);
 /* Parse line i into t->json. */
 int task_file_line(struct task *t, size_t i, struct err *err);
+/* Read line i into t->item. */
+int task_read(struct task *t, size_t i, struct err *err);
 
 /* Return ERR_FORMAT with "FILE: line N: FIELD: expected ..., found ...". */
 int task_bad(const struct task *t, const char *field, const char *expected, const char *found,
@@ -76,22 +76,13 @@ int task_bad(const struct task *t, const char *field, const char *expected, cons
  * NUL. field is its name for the message. */
 int task_string(const char **out, const struct task *t, const char *field, const json_t *v,
                 struct err *err);
-/* Do so with a field of t->json. An optional one may be missing: *out is then NULL. */
-int task_field(const char **out, const struct task *t, const char *field, struct err *err);
-int task_field_optional(const char **out, const struct task *t, const char *field, struct err *err);
-
 /* Note the form's name, once t has the parts that are in it. */
 void task_form_set_name(struct task *t);
 
-/* Append s[n], s, or s without the blanks around it. */
+/* Append s[n], or s. */
 void task_append(struct task_text *out, const char *s, size_t n);
 void task_put(struct task_text *out, const char *s);
-void task_put_trimmed(struct task_text *out, const char *s);
 /* Append a line for each choice of the item in hand, without a newline at the end. */
 void task_put_choices(struct task_text *out, const struct task *t);
-/* Make t->gold a blank and s and return it; NULL if s is NULL or there is no memory. */
-const char *task_put_gold(struct task *t, const char *s);
-/* Copy text[n] into out, cut between characters if it is too long. */
-void task_copy(char out[TASK_ANSWER], const char *text, size_t n);
 
 #endif

@@ -15,9 +15,9 @@ const struct option_group task_option_rows = {
           "Take the items of this file of JSON lines, in the form of the task's authors or of "
           "CITER; ppl: measure on this text (default: milli and ppl make their own questions)" },
         { "--prompt", NULL, OPTION_STR, &shared_task.prompt, "FORM",
-          "Write prompts as in citer (an item's own prompt, else the paper's), lm-eval "
-          "(lm-evaluation-harness), chat (citer's, in the model's chat template) or @FILE, a text "
-          "in which {question}, {choices} and {labels} are replaced, within the chat template if "
+          "Write prompts as in citer (an item's own prompt, else the paper's), chat (citer's, in "
+          "the model's chat template) or @FILE, a text in which {question}, {choices} and {labels} "
+          "are replaced, within the chat template if "
           "it is known and not plain@FILE (default: chat if the template is known, else citer)" },
         { "--kind", NULL, OPTION_STR, &shared_task.kind, "NAME",
           "milli: ask only where, which, sums, sort or notes (default: all)" },
