@@ -73,21 +73,10 @@ static uint64_t stand_in_chance_hash(const uint32_t *ids, size_t n)
     return hash;
 }
 
-/* Return the key of an attempt. */
-static uint64_t stand_in_chance_attempt(uint64_t seed, uint64_t hash, uint64_t attempt)
-{
-    return stand_in_chance_mix(stand_in_chance_mix(seed ^ hash) + attempt);
-}
-
 uint64_t stand_in_chance_key(struct stand_in_chance *d, const uint32_t *ids, size_t n)
 {
     uint64_t hash = stand_in_chance_hash(ids, n);
-    return stand_in_chance_attempt(d->seed, hash, attempt_of(d, hash));
-}
-
-uint64_t stand_in_chance_first(uint64_t seed, const uint32_t *ids, size_t n)
-{
-    return stand_in_chance_attempt(seed, stand_in_chance_hash(ids, n), 0);
+    return stand_in_chance_mix(stand_in_chance_mix(d->seed ^ hash) + attempt_of(d, hash));
 }
 
 double stand_in_chance_unit(uint64_t key, uint64_t purpose)

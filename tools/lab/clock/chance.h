@@ -15,8 +15,6 @@ void stand_in_chance_close(struct stand_in_chance *d);
 /* Count one more attempt for ids[n], and return the key of everything that is drawn for it.
  * Attempts are counted for the latest quarter of a million prefixes. */
 uint64_t stand_in_chance_key(struct stand_in_chance *d, const uint32_t *ids, size_t n);
-/* Return the key of the first attempt for ids[n] at a server with this seed. */
-uint64_t stand_in_chance_first(uint64_t seed, const uint32_t *ids, size_t n);
 /* Return a number in [0, 1), uniform, a function of key and purpose. */
 double stand_in_chance_unit(uint64_t key, uint64_t purpose);
 

@@ -29,8 +29,8 @@ struct answers_run {
     struct eval_list list;
     struct asking asking;
     struct eval_run run;
-    struct eval_result *results; /* [n], of which `next` are there */
-    size_t n, next;
+    struct eval_result *results; /* [next] */
+    size_t next;
 };
 
 /* Open models and routing for the policies of the list. */
@@ -88,11 +88,15 @@ static size_t answers_points(const struct answers_run *m, const struct eval_entr
     return m->plan.paper && eval_entry_scores(e) ? PAPER_ROWS : 1;
 }
 
-/* Prepare the session for all items, and room for all results. */
+/* Prepare the texts for all items, and room for all results. */
 static int answers_prepare(struct answers_run *m, struct err *err)
 {
     const struct eval_items *a = &m->plan.asked, *c = &m->plan.calibration;
-    m->run.progress = m->o->quiet ? NULL : progress_begin("reading", "the questions");
+    m->run = (struct eval_run){
+        .plan = &m->plan,
+        .asking = &m->asking,
+        .progress = m->o->quiet ? NULL : progress_begin("reading", "the questions"),
+    };
     int rc = asking_prepare(&m->asking, a->task, a->at, a->n, err);
     if (rc == OK && c->n)
         rc = asking_prepare(&m->asking, c->task, c->at, c->n, err);
@@ -104,14 +108,9 @@ static int answers_prepare(struct answers_run *m, struct err *err)
     if (rc == OK && m->o->jsonl)
         rc = answers_journal(m, err);
     for (size_t i = 0; i < m->list.n; i++)
-        m->n += answers_points(m, &m->list.at[i]);
-    m->results = calloc(m->n + 1, sizeof(*m->results));
-    if (rc == OK && !m->results)
-        rc = err_set(err, ERR_NOMEM, "eval: out of memory");
-    m->run.plan = &m->plan;
-    m->run.asking = &m->asking;
-    m->run.all = m->n;
-    return rc;
+        m->run.all += answers_points(m, &m->list.at[i]);
+    m->results = calloc(m->run.all + 1, sizeof(*m->results));
+    return rc == OK && !m->results ? err_set(err, ERR_NOMEM, "eval: out of memory") : rc;
 }
 
 /* Return the threshold that a policy has at its point i: --threshold, the paper's or its router's.
@@ -161,16 +160,15 @@ static int answers_all(struct answers_run *m, struct err *err)
     for (size_t i = 0; rc == OK && i < m->list.n; i++)
         for (size_t k = 0; rc == OK && k < answers_points(m, &m->list.at[i]); k++)
             rc = answers_point(m, &m->list.at[i], k, &first, err);
-    eval_run_end(&m->run);
     progress_end(m->run.progress);
     m->run.progress = NULL;
     if (rc != OK)
         return rc;
-    eval_results_compare(m->results, m->n, m->o->against);
-    for (size_t i = 0; rc == OK && m->o->json && i < m->n; i++)
+    eval_results_compare(m->results, m->next, m->o->against);
+    for (size_t i = 0; rc == OK && m->o->json && i < m->next; i++)
         rc = eval_print_json(m->o, &m->results[i], err);
     if (!m->o->json)
-        eval_print_table(stdout, m->o, m->results, m->n);
+        eval_print_table(stdout, m->o, m->results, m->next);
     return rc;
 }
 
@@ -226,7 +224,6 @@ int eval_answers(const struct eval_options *o, struct err *err)
         rc = answers_all(m, err);
     if ((rc == ERR_NET || rc == ERR_REMOTE || rc == ERR_TEXT) && m->run.number)
         rc = answers_stopped(m, rc, err);
-    eval_run_end(&m->run);
     progress_end(m->run.progress);
     eval_journal_close(m->run.journal);
     for (size_t i = 0; i < m->next; i++)

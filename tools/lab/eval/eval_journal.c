@@ -16,12 +16,11 @@
 #include "tools/lab/eval/base64.h"
 
 struct eval_journal {
-    const char *path; /* of the file that is read or written; borrowed */
+    const char *path; /* borrowed */
     FILE *f;
-    size_t line;      /* number of the line read last */
-    json_t *json;     /* that line */
-    json_t *settings; /* of this run; its `on` is of the latest line about a machine */
-    json_t *lines;    /* by key; `where` of each is its place for messages */
+    size_t line;   /* lines read */
+    json_t *lines; /* by key; `where` of each is its place for messages */
+    json_t *on;    /* where this process runs, if it continues and has not said so; or NULL */
 };
 
 #define JOURNAL_FORM (JSON_COMPACT | JSON_REAL_PRECISION(9))
@@ -36,52 +35,6 @@ static int journal_io(const struct eval_journal *j, struct err *err)
     return err_set(err, ERR_IO, "%s: %s", j->path, strerror(errno ? errno : EIO));
 }
 
-/* Read the next line into j->json. False: there is none that is whole, and *rc is OK, or an error.
- */
-static bool journal_next(struct eval_journal *j, int *rc, struct err *err)
-{
-    json_error_t why;
-    char *text = NULL;
-    size_t room = 0;
-    *rc = OK;
-    json_decref(j->json);
-    j->json = NULL;
-    errno = 0;
-    ssize_t n = getline(&text, &room, j->f);
-    bool whole = n > 0 && text[n - 1] == '\n';
-    j->line += whole;
-    if (whole)
-        j->json = json_loadb(text, (size_t)n, 0, &why); /* json_is_object takes it twice */
-    if (ferror(j->f))
-        *rc = journal_io(j, err);
-    else if (whole && !json_is_object(j->json))
-        *rc = err_set(err, ERR_FORMAT, "%s: line %zu: expected an object, found %s", j->path,
-                      j->line, j->json ? "another value" : why.text);
-    free(text);
-    return whole && *rc == OK;
-}
-
-/* Cut off what follows the last newline. A file of one unfinished line is cut only if it begins as
- * a journal does; any other is someone's text. */
-static int journal_cut(const struct eval_journal *j, struct err *err)
-{
-    off_t end = 0, at = 0;
-    bool ours = true;
-    for (int c; (c = getc(j->f)) != EOF; at++) {
-        ours = ours && (at >= (off_t)sizeof(BEGINNING) - 1 || c == BEGINNING[at]);
-        if (c == '\n')
-            end = at + 1;
-    }
-    if (!ours && !end && !ferror(j->f))
-        return err_set(err, ERR_FORMAT,
-                       "%s: line 1: expected the answers of `mizzle eval`, found another text",
-                       j->path);
-    if (ferror(j->f) || (at > end && ftruncate(fileno(j->f), end) != 0) ||
-        fseeko(j->f, 0, SEEK_SET) != 0)
-        return journal_io(j, err);
-    return OK;
-}
-
 /* Write an object as one line, whole or not at all. Takes over the reference to `object`, which may
  * be NULL. */
 static int journal_append(struct eval_journal *j, json_t *object, struct err *err)
@@ -90,30 +43,28 @@ static int journal_append(struct eval_journal *j, json_t *object, struct err *er
         return err_set(err, ERR_NOMEM, "%s: out of memory", j->path);
     errno = 0;
     off_t before = fseeko(j->f, 0, SEEK_END) == 0 ? ftello(j->f) : -1;
-    bool fine = before >= 0 && json_dumpf(object, j->f, JOURNAL_FORM) == 0 &&
-                putc('\n', j->f) != EOF && fflush(j->f) == 0;
+    bool fine = before >= 0;
+    if (fine && j->on)
+        fine = json_dumpf(j->on, j->f, JOURNAL_FORM) == 0 && putc('\n', j->f) != EOF;
+    fine = fine && json_dumpf(object, j->f, JOURNAL_FORM) == 0 && putc('\n', j->f) != EOF &&
+           fflush(j->f) == 0;
     json_decref(object);
-    if (fine)
+    if (fine) {
+        json_decref(j->on);
+        j->on = NULL;
         return OK;
+    }
     int rc = journal_io(j, err);
     bool cut = before >= 0 && ftruncate(fileno(j->f), before) == 0;
     (void)cut; /* if it fails, the next run cuts the torn line off */
     return rc;
 }
 
-/* Return a value as it is read after it was written: reals lose digits. NULL: no memory. */
-static json_t *journal_as_written(const json_t *value)
+/* Compare the settings of the file's first line with these. */
+static int journal_check_settings(const struct eval_journal *j, const json_t *line,
+                                  json_t *settings, struct err *err)
 {
-    char *text = json_dumps(value, JOURNAL_FORM);
-    json_t *same = text ? json_loads(text, 0, NULL) : NULL;
-    free(text);
-    return same;
-}
-
-/* Compare the settings of the file, in j->json, with these. */
-static int journal_check_settings(const struct eval_journal *j, json_t *settings, struct err *err)
-{
-    const json_t *have = json_object_get(j->json, "settings");
+    const json_t *have = json_object_get(line, "settings");
     const char *key;
     json_t *want;
     if (!json_is_object(have))
@@ -124,8 +75,7 @@ static int journal_check_settings(const struct eval_journal *j, json_t *settings
     json_object_foreach(settings, key, want)
     {
         const json_t *found = json_object_get(have, key);
-        bool machine = !strcmp(key, "on"); /* its bits are the same */
-        if (machine || json_equal(found, want))
+        if (!strcmp(key, "on") || json_equal(found, want)) /* the bits of a machine are the same */
             continue;
         char *a = json_dumps(want, JSON_ENCODE_ANY), *b = json_dumps(found, JSON_ENCODE_ANY);
         int rc = err_set(err, ERR_ARG,
@@ -138,18 +88,6 @@ static int journal_check_settings(const struct eval_journal *j, json_t *settings
     return OK;
 }
 
-/* True when two descriptions are of one machine, whatever the date. */
-static bool journal_same_machine(const json_t *a, const json_t *b)
-{
-    json_t *x = json_copy((json_t *)(size_t)a), *y = json_copy((json_t *)(size_t)b);
-    json_object_del(x, "date");
-    json_object_del(y, "date");
-    bool same = json_equal(x, y);
-    json_decref(x);
-    json_decref(y);
-    return same;
-}
-
 /* Write the key of a line. threshold: not of an answer. */
 static void journal_key(char out[KEY], bool threshold, const char *policy, size_t point,
                         size_t item)
@@ -157,52 +95,74 @@ static void journal_key(char out[KEY], bool threshold, const char *policy, size_
     snprintf(out, KEY, "%c %zu %zu %s", threshold ? 't' : 'a', point, item, policy);
 }
 
-/* Keep all lines after the first one. */
-static int journal_keep_lines(struct eval_journal *j, struct err *err)
+/* Keep a line after the first one. */
+static int journal_keep(struct eval_journal *j, json_t *line, struct err *err)
 {
-    int rc;
-    while (journal_next(j, &rc, err)) {
-        char key[KEY];
-        json_t *on = json_object_get(j->json, "on");
-        if (on) {
-            json_object_set(j->settings, "on", on);
-            continue;
-        }
-        const char *policy = NULL, *calibrated = NULL;
-        json_int_t point, item = 0, missing = 0;
-        if (json_unpack(j->json, "{s?s, s?s, s:I, s?I, s?I}", "policy", &policy, "calibrated",
-                        &calibrated, "point", &point, "item", &item, "missing", &missing) != 0 ||
-            !policy == !calibrated)
-            return err_set(err, ERR_FORMAT, "%s: line %zu: expected an answer or a threshold",
-                           j->path, j->line);
-        if (missing)
-            continue;
-        journal_key(key, calibrated, policy ? policy : calibrated, (size_t)point, (size_t)item);
-        json_t *where = json_sprintf("%s: line %zu", j->path, j->line);
-        if (json_object_set_new(j->json, "where", where) != 0 ||
-            json_object_set(j->lines, key, j->json) != 0)
-            return err_set(err, ERR_NOMEM, "%s: out of memory", j->path);
-    }
+    char key[KEY];
+    const char *policy = NULL, *calibrated = NULL;
+    json_int_t point, item = 0, missing = 0;
+    if (json_object_get(line, "on"))
+        return OK;
+    if (json_unpack(line, "{s?s, s?s, s:I, s?I, s?I}", "policy", &policy, "calibrated", &calibrated,
+                    "point", &point, "item", &item, "missing", &missing) != 0 ||
+        !policy == !calibrated)
+        return err_set(err, ERR_FORMAT, "%s: line %zu: expected an answer or a threshold", j->path,
+                       j->line);
+    journal_key(key, calibrated, policy ? policy : calibrated, (size_t)point, (size_t)item);
+    json_t *where = json_sprintf("%s: line %zu", j->path, j->line);
+    if (!missing && (json_object_set_new(line, "where", where) != 0 ||
+                     json_object_set(j->lines, key, line) != 0))
+        return err_set(err, ERR_NOMEM, "%s: out of memory", j->path);
+    return OK;
+}
+
+/* Read a whole line, text[n]. */
+static int journal_line(struct eval_journal *j, const char *text, size_t n, json_t *settings,
+                        struct err *err)
+{
+    json_error_t why;
+    json_t *line = json_loadb(text, n, 0, &why); /* json_is_object takes it twice */
+    int rc = OK;
+    j->line++;
+    if (!json_is_object(line))
+        rc = err_set(err, ERR_FORMAT, "%s: line %zu: expected an object, found %s", j->path,
+                     j->line, line ? "another value" : why.text);
+    else
+        rc = j->line == 1 ? journal_check_settings(j, line, settings, err)
+                          : journal_keep(j, line, err);
+    json_decref(line);
     return rc;
 }
 
-/* Read what is there, and note this process if its machine is another one than the last. */
-static int journal_resume(struct eval_journal *j, struct err *err)
+/* Read what is there, and cut off what follows the last newline. A file of one unfinished line is
+ * cut only if it begins as a journal does; any other is someone's text. */
+static int journal_read(struct eval_journal *j, json_t *settings, struct err *err)
 {
-    int rc = journal_check_settings(j, j->settings, err);
-    if (rc != OK)
-        return rc;
-    json_t *own = json_incref(json_object_get(j->settings, "on"));
-    json_object_set(j->settings, "on", json_object_get(json_object_get(j->json, "settings"), "on"));
-    rc = journal_keep_lines(j, err);
-    if (rc == OK && !journal_same_machine(own, json_object_get(j->settings, "on")))
-        rc = journal_append(j, json_pack("{s:O}", "on", own), err);
-    json_decref(own);
+    char *text = NULL;
+    size_t room = 0;
+    off_t end = 0;
+    bool torn = false;
+    int rc = OK;
+    errno = 0;
+    for (ssize_t n; rc == OK && !torn && (n = getline(&text, &room, j->f)) > 0;) {
+        size_t begins = (size_t)n < sizeof(BEGINNING) - 1 ? (size_t)n : sizeof(BEGINNING) - 1;
+        torn = text[n - 1] != '\n';
+        if (torn && !end && memcmp(text, BEGINNING, begins) != 0)
+            rc = err_set(err, ERR_FORMAT,
+                         "%s: line 1: expected the answers of `mizzle eval`, found another text",
+                         j->path);
+        else if (!torn)
+            rc = journal_line(j, text, (size_t)n, settings, err);
+        end += torn ? 0 : n;
+    }
+    if (rc == OK && (ferror(j->f) || (torn && ftruncate(fileno(j->f), end) != 0)))
+        rc = journal_io(j, err);
+    free(text);
     return rc;
 }
 
 /* Open the file to append to it. */
-static int journal_write(struct eval_journal *j, struct err *err)
+static int journal_open(struct eval_journal *j, struct err *err)
 {
     char name[ATOMIC_FILE_NAME];
     struct stat st;
@@ -219,7 +179,7 @@ static int journal_write(struct eval_journal *j, struct err *err)
     return atomic_file_owned(j->path, &st, true, err);
 }
 
-int eval_journal_open(struct eval_journal **out, const char *path, const json_t *settings,
+int eval_journal_open(struct eval_journal **out, const char *path, json_t *settings,
                       struct err *err)
 {
     struct eval_journal *j = *out = calloc(1, sizeof(*j));
@@ -227,15 +187,13 @@ int eval_journal_open(struct eval_journal **out, const char *path, const json_t 
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     j->path = path;
     j->lines = json_object();
-    j->settings = journal_as_written(settings);
-    int rc = j->lines && j->settings ? journal_write(j, err)
-                                     : err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    int rc = j->lines ? journal_open(j, err) : err_set(err, ERR_NOMEM, "%s: out of memory", path);
     if (rc == OK)
-        rc = journal_cut(j, err);
-    if (rc == OK && journal_next(j, &rc, err))
-        rc = journal_resume(j, err);
-    else if (rc == OK)
+        rc = journal_read(j, settings, err);
+    if (rc == OK && !j->line)
         rc = journal_append(j, json_pack("{s:O}", "settings", settings), err);
+    else if (rc == OK)
+        j->on = json_pack("{s:O}", "on", json_object_get(settings, "on"));
     if (rc != OK) {
         eval_journal_close(j);
         *out = NULL;
@@ -249,8 +207,7 @@ void eval_journal_close(struct eval_journal *j)
         return;
     if (j->f)
         fclose(j->f);
-    json_decref(j->json);
-    json_decref(j->settings);
+    json_decref(j->on);
     json_decref(j->lines);
     free(j);
 }

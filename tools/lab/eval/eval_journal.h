@@ -3,7 +3,7 @@
  *
  * The first line has the settings of the run. A line for each threshold and for each answer
  * follows, in the order in which the run makes them. A run that is repeated reads what is there and
- * appends the rest, after a line about its machine if that is another. An answer that lacks tokens
+ * appends the rest, after a line about its machine. An answer that lacks tokens
  * ("missing", up to 0.5.1) is none. tools/lab/study/README.md has the fields. */
 #ifndef TOOLS_LAB_EVAL_EVAL_JOURNAL_H
 #define TOOLS_LAB_EVAL_EVAL_JOURNAL_H
@@ -28,7 +28,7 @@ struct eval_journal_key { /* which answer it is */
 /* Open or create a journal. settings is an object, which is borrowed. A last line that was not
  * finished is cut off. ERR_ARG if the file was written with other settings, which it names;
  * ERR_FORMAT, ERR_IO, ERR_NOMEM. */
-int eval_journal_open(struct eval_journal **out, const char *path, const json_t *settings,
+int eval_journal_open(struct eval_journal **out, const char *path, json_t *settings,
                       struct err *err);
 void eval_journal_close(struct eval_journal *j); /* NULL is fine */
 
