@@ -38,9 +38,8 @@ struct asking_sent { /* an answer in flight */
     bool left_out; /* longer than the context */
     struct text *text;
     /* Set while its tokens are read. */
-    size_t tokens; /* of the answer so far */
-    size_t warm;   /* ids at the beginning that the cloud's prefix cache holds */
-    size_t call;   /* prefix of the latest call, 0: none; `asks` tokens were asked for */
+    size_t warm; /* ids at the beginning that the cloud's prefix cache holds */
+    size_t call; /* prefix of the latest call, 0: none; `asks` tokens were asked for */
     size_t asks;
     bool unbroken; /* all tokens since that call are the cloud's */
 };
@@ -88,8 +87,10 @@ static void asking_close_texts(struct asking *a)
 {
     while (a->flying)
         asking_drop(a);
+    text_drop(a->taken);
     texts_close(a->texts);
     free(a->sent);
+    a->taken = NULL;
     a->texts = NULL;
     a->sent = NULL;
 }
@@ -97,7 +98,6 @@ static void asking_close_texts(struct asking *a)
 void asking_close(struct asking *a)
 {
     asking_close_texts(a);
-    buf_free(&a->trace);
     buf_free(&a->scores);
     buf_free(&a->text);
     if (a->engine.model)
@@ -340,25 +340,18 @@ static void asking_count_work(struct asked_work *w, struct asking_sent *s, size_
     w->decoded += s->asks;
 }
 
-/* Keep text and trace of a token. False: an allocation failed. */
+/* Add a token to text, hash and work. False: an allocation failed. */
 static bool asking_take_token(struct asked *out, struct asking_sent *s,
                               const struct decode_token *t)
 {
     struct asking *a = s->a;
     size_t n = 0;
-    const char *slot = s->how.slot && !s->tokens ? s->how.slot : ""; /* the answer begins with it */
     const char *bytes = t->eog ? NULL : tokenizer_bytes(a->engine.tokenizer, t->id, &n);
-    const struct asked_token k = { .ms = t->ms,
-                                   .source = t->source,
-                                   .has_edge = t->has_edge,
-                                   .agrees = t->has_edge && t->edge_id == t->id };
     out->hash = rand_u64(rand_u64(out->hash, t->id), t->source);
     s->unbroken = s->unbroken && t->source == SOURCE_CLOUD;
     if (t->source == SOURCE_CLOUD)
         asking_count_work(&out->work, s, s->prompt + t->pos);
-    s->tokens++;
-    return buf_str(&a->text, slot) && buf_add(&a->text, bytes, bytes ? n : 0) &&
-           buf_add(&a->trace, &k, sizeof(k)) &&
+    return buf_add(&a->text, bytes, bytes ? n : 0) &&
            buf_add(&a->scores, s->how.query ? &s->score : &t->score, sizeof(t->score));
 }
 
@@ -385,16 +378,20 @@ static int asking_read(struct asked *out, struct asking_sent *s, struct err *err
     const struct text_view view = asking_wait(s->text);
     if (view.rc != OK) /* the time goes to the next one that is complete */
         return err_set(err, view.rc, "%s", view.why);
-    bool fine = true;
+    bool fine =
+        buf_str(&a->text, s->how.slot ? s->how.slot : ""); /* which the answer begins with */
     for (size_t i = 0; fine && i < view.n; i++)
         fine = asking_take_token(out, s, &view.tokens[i].t);
     if (!fine || !buf_add(&a->text, "", 1))
         return err_set(err, ERR_NOMEM, "eval: out of memory");
     out->stats = view.stats;
     asking_time(&out->stats, s);
-    out->trace = (const void *)a->trace.p;
+    out->trace = view.tokens;
     out->scores = (const void *)a->scores.p;
     out->text = a->text.p;
+    text_drop(a->taken);
+    a->taken = s->text;
+    s->text = NULL;
     return OK;
 }
 
@@ -421,7 +418,7 @@ int asking_take(struct asked *out, struct asking *a, struct err *err)
 {
     struct asking_sent *s = &a->sent[a->oldest];
     *out = (struct asked){ .left_out = s->left_out };
-    a->text.n = a->trace.n = a->scores.n = 0;
+    a->text.n = a->scores.n = 0;
     int rc = s->left_out ? OK : asking_read(out, s, err);
     if (rc == OK)
         rc = asking_judge(out, s, err);

@@ -19,6 +19,8 @@
 struct err;
 struct router;
 struct asking_sent;
+struct text;
+struct text_token;
 struct texts;
 
 /* Models, routing and texts. The caller opens and closes the routers that it names in
@@ -35,8 +37,8 @@ struct asking { /* must not move */
     enum kvcache kv;            /* type of the small model's keys and values */
     size_t max_tokens;          /* limit of one answer */
     uint64_t seed;              /* for policy random: item i draws from rand_u64(seed, i) */
-    /* Of the answer that is taken: its text, and of each token an asked_token and a float. */
-    struct buf text, trace, scores;
+    struct text *taken;         /* the latest answer; or NULL */
+    struct buf text, scores;    /* its text, and a float of each token */
 };
 
 struct asking_options {
@@ -79,18 +81,10 @@ struct asking_how { /* what decides about one token */
     bool query;
 };
 
-struct asked_token { /* one token of an answer */
-    double ms;       /* since the previous one; the first: since the start */
-    enum source source;
-    bool has_edge; /* the small model's own token is known: decode.h */
-    bool agrees;   /* it is the token of the text */
-};
-
 /* What the cloud's model has computed for an answer, in ids, if nothing but its prefix cache
  * remembers anything: counted from the decided tokens alone, so memo, store and calls made ahead do
- * not matter. The cache holds what was sent before in the
- * text. Before an answer it holds the part of the prompt that
- * the previous item's prompt shares. */
+ * not matter. The cache holds what was sent before in the text. Before an answer it holds the part
+ * of the prompt that the previous item's prompt shares. */
 struct asked_work {
     size_t calls, prefilled, cached, decoded;
 };
@@ -108,8 +102,8 @@ struct asked {         /* one answer */
     const char *id;           /* of the item, as in struct task_item; as long as that */
     char answer[TASK_ANSWER]; /* what was extracted; "": nothing */
     /* The tokens in order and the text, borrowed until the next asking_take. */
-    const struct asked_token *trace; /* [tokens] */
-    const float *scores;             /* [tokens]; NaN: the policy has none */
+    const struct text_token *trace; /* [tokens] */
+    const float *scores;            /* [tokens]; NaN: the policy has none */
     const char *text;
 };
 

@@ -12,6 +12,7 @@
 #include "kernels/sys/atomic_file.h"
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
+#include "router/texts/texts.h"
 #include "tools/cli/json_report.h"
 #include "tools/lab/eval/base64.h"
 
@@ -325,11 +326,11 @@ static void journal_add_trace(json_t **line, const struct asked *one)
     char *t = calloc(1, one->stats.tokens + 1);
     json_t *us = json_array();
     for (size_t i = 0; t && i < one->stats.tokens; i++) {
-        const struct asked_token *k = &one->trace[i];
+        const struct decode_token *k = &one->trace[i].t;
         t[i] = k->source == SOURCE_EDGE       ? EDGE
                : k->source == SOURCE_FALLBACK ? FELL_BACK
                : !k->has_edge                 ? UNKNOWN
-               : k->agrees                    ? CONFIRMED
+               : k->edge_id == k->id          ? CONFIRMED
                                               : CORRECTED;
         json_report_add(&us, json_integer((json_int_t)(k->ms * 1000 + 0.5)));
     }

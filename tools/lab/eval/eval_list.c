@@ -27,36 +27,24 @@ static const char *list_base(const char *file)
     return slash ? slash + 1 : file;
 }
 
-/* Parse one entry, text[n]: NAME or NAME=FILE. */
-static int list_parse_entry(struct eval_entry *e, const char *text, size_t n, struct err *err)
+/* Parse one entry, NAME or NAME=FILE, which is cut there. */
+static int list_parse_entry(struct eval_entry *e, char *text, struct err *err)
 {
-    char name[16];
-    const char *equals = memchr(text, '=', n);
-    size_t len = equals ? (size_t)(equals - text) : n;
-    bool fits = len < sizeof(name);
-    if (fits) {
-        memcpy(name, text, len);
-        name[len] = 0;
-    }
-    *e = (struct eval_entry){ 0 };
-    e->slot = fits && !strcmp(name, "slot");
-    e->query = fits && !strcmp(name, "query");
-    if (!fits || !policy_parse(&e->policy, e->slot ? "always" : e->query ? "mlp" : name))
+    char *equals = strchr(text, '=');
+    *e = (struct eval_entry){ .file = equals ? equals + 1 : NULL };
+    if (equals)
+        *equals = 0;
+    e->slot = !strcmp(text, "slot");
+    e->query = !strcmp(text, "query");
+    if (!policy_parse(&e->policy, e->slot ? "always" : e->query ? "mlp" : text))
         return err_set(err, ERR_ARG,
-                       "--policy: expected " POLICY_NAMES "query, slot, found \"%.*s\"",
-                       n < 64 ? (int)n : 64, text);
-    snprintf(e->label, sizeof(e->label), "%s", name);
-    if (!equals)
-        return OK;
-    if (!policy_reads_router(e->policy) || len + 1 == n)
-        return err_set(err, ERR_ARG, "--policy: expected %s%s, found \"%.*s\"", name,
-                       policy_reads_router(e->policy) ? "=FILE" : " without a file",
-                       n < 64 ? (int)n : 64, text);
-    e->file = calloc(1, n - len);
-    if (!e->file)
-        return err_set(err, ERR_NOMEM, "--policy: out of memory");
-    memcpy(e->file, equals + 1, n - len - 1);
-    snprintf(e->label, sizeof(e->label), "%s=%s", name, list_base(e->file));
+                       "--policy: expected " POLICY_NAMES "query, slot, found \"%.64s\"", text);
+    bool reads = policy_reads_router(e->policy);
+    if (e->file && (!reads || !*e->file))
+        return err_set(err, ERR_ARG, "--policy: expected %s%s, found \"%s=%.64s\"", text,
+                       reads ? "=FILE" : " without a file", text, e->file);
+    snprintf(e->label, sizeof(e->label), "%s%s%s", text, e->file ? "=" : "",
+             e->file ? list_base(e->file) : "");
     text_line(e->label);
     return OK;
 }
@@ -76,21 +64,20 @@ static void list_tell_apart(struct eval_list *l)
 
 int eval_list_parse(struct eval_list *out, const char *text, struct err *err)
 {
-    *out = (struct eval_list){ 0 };
-    for (const char *p = text;; p++) {
-        size_t len = strcspn(p, ",");
-        int rc = out->n < EVAL_POLICIES
-                     ? list_parse_entry(&out->at[out->n++], p, len, err)
-                     : err_set(err, ERR_ARG, "--policy: expected at most %d names", EVAL_POLICIES);
-        if (rc != OK) {
-            eval_list_close(out);
-            return rc;
-        }
-        p += len;
+    *out = (struct eval_list){ .text = strdup(text) };
+    int rc = out->text ? OK : err_set(err, ERR_NOMEM, "--policy: out of memory");
+    for (char *p = out->text, *next; rc == OK && p; p = next) {
+        next = strchr(p, ',');
+        if (next)
+            *next++ = 0;
+        rc = out->n < EVAL_POLICIES
+                 ? list_parse_entry(&out->at[out->n++], p, err)
+                 : err_set(err, ERR_ARG, "--policy: expected at most %d names", EVAL_POLICIES);
         list_tell_apart(out);
-        if (!*p)
-            return OK;
     }
+    if (rc != OK)
+        eval_list_close(out);
+    return rc;
 }
 
 /* Open the router of one entry. It is in `path`, which is NULL if there is none. */
@@ -167,10 +154,9 @@ json_t *eval_list_json(const struct eval_list *l)
 
 void eval_list_close(struct eval_list *l)
 {
-    for (size_t i = 0; i < l->n; i++) {
+    for (size_t i = 0; i < l->n; i++)
         router_close(l->at[i].router);
-        free(l->at[i].file);
-    }
+    free(l->text);
     *l = (struct eval_list){ 0 };
 }
 

@@ -35,6 +35,7 @@ struct eval_entry {
 struct eval_list {
     struct eval_entry at[EVAL_POLICIES];
     size_t n;
+    char *text; /* of which the files are parts */
 };
 
 /* Parse policies separated by commas; those that need a router may name it: "never,mlp,mlp=FILE".
