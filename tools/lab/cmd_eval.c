@@ -12,6 +12,7 @@
 #include "tools/cli/setup.h"
 
 static const char *first;
+static char default_policy[] = "mlp"; /* setup_check_policy may write to a list */
 static struct eval_options options;
 
 static const struct option_group question_opts = {
@@ -89,8 +90,7 @@ static const struct option_group pair_opts = {
     (const struct option[]){
         { "--policy", NULL, OPTION_STR, &shared_options.policy, "LIST",
           "Decide by each of these policies, separated by commas. " POLICY_HELPS "0 is the first "
-          "token of an answer. mlp=FILE names a router; a place ends the list (default: mlp with a "
-          "router beside the model, else never)" },
+          "token of an answer. mlp=FILE names a router; a place ends the list (default: mlp)" },
         { "--threshold", NULL, OPTION_REAL, &shared_options.threshold, "T",
           "Route tokens with a score below T, 0 to 1, to the cloud (default: the router's own, "
           "else 0.5)" },
@@ -163,6 +163,7 @@ static int eval_check(const struct other_task *other, struct err *err)
 static void cmd_eval_begin(void)
 {
     shared_options.cloud = "required";
+    shared_options.policy = default_policy;
 }
 
 static int cmd_eval_main(int n, char **args, struct err *err)

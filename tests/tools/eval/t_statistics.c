@@ -59,8 +59,7 @@ static void check_groups(void)
     statistics_groups_close(&g);
 }
 
-/* The bootstrap the slow way: each draw as a copy of the items of its groups, `size` each, and
- * quantiles by counting. */
+/* A draw of the bootstrap the slow way: as a copy of the items of its groups, `size` each. */
 static double slow_difference(const unsigned char *a, const unsigned char *b, size_t n, size_t size,
                               size_t draw)
 {
@@ -74,23 +73,6 @@ static double slow_difference(const unsigned char *a, const unsigned char *b, si
     return sum / items;
 }
 
-static double slow_quantile(const double *x, size_t n, double q)
-{
-    double at = q * (double)(n - 1), low = 0, high = 0;
-    for (size_t i = 0; i < n; i++) { /* x[i] has the ranks below .. upto - 1 */
-        size_t below = 0, upto = 0;
-        for (size_t j = 0; j < n; j++) {
-            below += x[j] < x[i];
-            upto += x[j] <= x[i];
-        }
-        if ((double)below <= floor(at) && floor(at) < (double)upto)
-            low = x[i];
-        if ((double)below <= ceil(at) && ceil(at) < (double)upto)
-            high = x[i];
-    }
-    return low + (at - floor(at)) * (high - low);
-}
-
 static void check_slowly(const unsigned char *a, const unsigned char *b, size_t n, size_t size)
 {
     static double draws[STATISTICS_DRAWS];
@@ -98,8 +80,8 @@ static void check_slowly(const unsigned char *a, const unsigned char *b, size_t 
     for (size_t d = 0; d < STATISTICS_DRAWS; d++)
         draws[d] = slow_difference(a, b, n, size, d);
     struct statistics_interval got = statistics_bootstrap_difference(a, b, &g);
-    CHECK(close_to(got.low, slow_quantile(draws, STATISTICS_DRAWS, 0.025)));
-    CHECK(close_to(got.high, slow_quantile(draws, STATISTICS_DRAWS, 0.975)));
+    CHECK(close_to(got.low, statistics_quantile(draws, STATISTICS_DRAWS, 0.025)));
+    CHECK(close_to(got.high, statistics_quantile(draws, STATISTICS_DRAWS, 0.975)));
     statistics_groups_close(&g);
 }
 

@@ -203,6 +203,17 @@ static void own_form(void)
     tokenizer_close(tok);
 }
 
+/* Open a task from options, and close it: for torture_each. */
+static int open_once(const void *options)
+{
+    struct task *t;
+    struct err err = { "" };
+    int rc = task_open(&t, options, &err);
+    CHECK((rc == OK) == (t != NULL));
+    task_close(t);
+    return rc;
+}
+
 /* Without memory, opening fails and leaks nothing, whichever allocation it was. */
 static void memory(void)
 {

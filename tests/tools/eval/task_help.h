@@ -32,17 +32,6 @@ static inline struct task *open_text(const char *name, const char *text, enum ta
     return open_with(&o);
 }
 
-/* Open a task from options, and close it: for torture_each. */
-static inline int open_once(const void *options)
-{
-    struct task *t;
-    struct err err = { "" };
-    int rc = task_open(&t, options, &err);
-    CHECK((rc == OK) == (t != NULL));
-    task_close(t);
-    return rc;
-}
-
 static inline void get(struct task_item *out, struct task *t, size_t i)
 {
     struct err err = { "" };

@@ -44,25 +44,12 @@ struct asking_sent { /* an answer in flight */
     bool unbroken; /* all tokens since that call are the cloud's */
 };
 
-/* True if the options need a cloud: for a policy, for that of a router beside the model if none is
- * named. */
-static bool asking_needs_cloud(const char *policy, const struct engine *e)
-{
-    char beside[ROUTING_PATH];
-    struct routing_options all;
-    struct err err;
-    if (policy)
-        return strcmp(policy, "never") != 0;
-    return setup_options(&all, &err) == OK &&
-           (all.router || routing_find_router(beside, &all, e, POLICY_MLP));
-}
-
 int asking_open(struct asking *a, const struct asking_options *o, struct err *err)
 {
     *a = (struct asking){ .max_tokens = o->max_tokens, .seed = o->seed };
     int rc = setup_engine(&a->engine, true, err);
-    shared_options.policy = o->policy ? o->policy : shared_options.policy;
-    if (rc == OK && !asking_needs_cloud(shared_options.policy, &a->engine))
+    shared_options.policy = o->policy;
+    if (o->policy && strcmp(o->policy, "never") == 0) /* it needs no cloud */
         shared_options.cloud = "auto";
     if (rc == OK)
         rc = routed_open(&a->routing, &a->engine, err);

@@ -43,7 +43,7 @@ struct asking { /* must not move */
 
 struct asking_options {
     const char *policy; /* the most demanding policy that will run: it decides whether a router and
-                           a cloud are opened, as --policy does; NULL: that of the options */
+                           a cloud are opened; NULL: that of the router of the options */
     size_t max_tokens;
     uint64_t seed;
 };

@@ -11,7 +11,7 @@ struct err;
 
 struct eval_options {
     struct task_options task; /* its seed is that of policy random, too */
-    const char *policies;     /* as eval_list_parse reads them; NULL: mlp if there is a router */
+    const char *policies;     /* as eval_list_parse reads them */
     size_t questions;         /* 0: the task's default */
     size_t first, count;      /* answers: which of these are asked; count 0: all that are left */
     size_t max_tokens;        /* limit of one answer; 0: the task's default */

@@ -39,24 +39,18 @@ static int answers_open_parts(struct answers_run *m, struct err *err)
     struct routing_options options;
     bool milli = !strcmp(m->o->task.name, "milli");
     const struct asking_options ask = {
-        .policy = m->list.n ? eval_list_demanding(&m->list) : NULL,
+        .policy = eval_list_demanding(&m->list),
         .max_tokens = m->o->max_tokens ? m->o->max_tokens
                       : milli          ? MILLI_TOKENS
                                        : TOKENS,
         .seed = m->o->task.seed,
     };
-    const struct routing *r = &m->asking.routing;
     int rc = setup_options(&options, err);
     if (rc == OK)
         rc = asking_open(&m->asking, &ask, err);
-    if (rc != OK)
-        return rc;
-    if (!m->list.n) {
-        struct eval_entry *e = &m->list.at[m->list.n++];
-        e->policy = r->how.policy;
-        snprintf(e->label, sizeof(e->label), "%s", policy_name(e->policy));
-    }
-    return eval_list_open(&m->list, &m->asking.engine, &options, r, err);
+    if (rc == OK)
+        rc = eval_list_open(&m->list, &m->asking.engine, &options, &m->asking.routing, err);
+    return rc;
 }
 
 /* Wait until it is known what answers, if a server does. */
@@ -186,16 +180,16 @@ static int answers_check(struct answers_run *m, struct err *err)
         rc = err_set(err, ERR_ARG,
                      "--cloud auto: expected without --jsonl, since an answer that "
                      "lacks tokens is none of its policy");
-    if (rc == OK && o->policies)
+    if (rc == OK)
         rc = eval_list_parse(&m->list, o->policies, err);
     if (rc == OK && o->against && !eval_list_has(&m->list, o->against))
         rc = err_set(err, ERR_ARG, "--against: expected one of the policies of --policy, found %s",
                      o->against);
     if (rc == OK)
         rc = eval_plan_check(&m->plan, &m->list, o, threshold, err);
-    bool calibrates =
-        m->list.n ? eval_plan_calibrates(&m->plan, &m->list, threshold) : !isnan(m->plan.target);
-    return rc == OK ? eval_plan_open(&m->plan, o, calibrates, err) : rc;
+    if (rc == OK)
+        rc = eval_plan_open(&m->plan, o, eval_plan_calibrates(&m->plan, &m->list, threshold), err);
+    return rc;
 }
 
 /* Say how far a run has come that a fault of the cloud has ended. */

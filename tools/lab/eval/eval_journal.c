@@ -213,12 +213,12 @@ void eval_journal_close(struct eval_journal *j)
     free(j);
 }
 
-/* Return the line with this key: NULL if there is none. */
-static json_t *journal_find(const struct eval_journal *j, const struct eval_journal_key *key,
+/* Return the line of an answer or, with `threshold`, of a threshold; NULL if there is none. */
+static json_t *journal_find(const struct eval_journal *j, const struct eval_result *r, size_t item,
                             bool threshold)
 {
     char text[KEY];
-    journal_key(text, threshold, key->policy, key->point, key->item);
+    journal_key(text, threshold, r->entry->label, r->point, item);
     return json_object_get(j->lines, text);
 }
 
@@ -249,9 +249,9 @@ static const char *journal_where(const json_t *line)
     return json_string_value(json_object_get(line, "where"));
 }
 
-bool eval_journal_has(struct eval_journal *j, const struct eval_journal_key *key)
+bool eval_journal_has(const struct eval_journal *j, const struct eval_result *r, size_t item)
 {
-    return journal_find(j, key, false);
+    return j && journal_find(j, r, item, false);
 }
 
 /* Take the figures from a line. False: one is missing. */
@@ -280,11 +280,11 @@ static bool journal_read_figures(struct asked *out, const json_t *line)
     return fine;
 }
 
-int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key, struct asked *out,
-                      struct err *err)
+int eval_journal_read(const struct eval_journal *j, const struct eval_result *r, size_t item,
+                      struct asked *out, struct err *err)
 {
     const char *answer = "", *hash = "";
-    json_t *line = journal_find(j, key, false);
+    json_t *line = journal_find(j, r, item, false);
     *out = (struct asked){ 0 };
     if (json_unpack(line, "{s:s, s:s, s?s}", "answer", &answer, "id", &out->id, "hash", &hash) ||
         strlen(answer) >= sizeof(out->answer) || !journal_read_figures(out, line))
@@ -366,13 +366,13 @@ static void journal_add_figures(json_t **line, const struct asked *one)
 #undef X
 }
 
-int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *key, uint64_t subject,
-                       const struct asked *one, struct err *err)
+int eval_journal_write(struct eval_journal *j, const struct eval_result *r, size_t item,
+                       uint64_t subject, const struct asked *one, struct err *err)
 {
     json_t *line =
-        json_pack("{s:s, s:o, s:I, s:I, s:s, s:I, s:s, s:o}", "policy", key->policy, "share",
-                  json_report_real(key->share), "point", (json_int_t)key->point, "item",
-                  (json_int_t)key->item, "id", one->id, "subject", (json_int_t)subject, "answer",
+        json_pack("{s:s, s:o, s:I, s:I, s:s, s:I, s:s, s:o}", "policy", r->entry->label, "share",
+                  json_report_real(r->target), "point", (json_int_t)r->point, "item",
+                  (json_int_t)item, "id", one->id, "subject", (json_int_t)subject, "answer",
                   one->answer, "text", journal_text(one->left_out ? "" : one->text));
     journal_add_figures(&line, one);
     if (one->hash)
@@ -382,27 +382,26 @@ int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *ke
     return journal_append(j, line, err);
 }
 
-int eval_journal_read_threshold(struct eval_journal *j, const struct eval_journal_key *key,
-                                float *threshold, float *tie, bool *found, struct err *err)
+int eval_journal_read_threshold(const struct eval_journal *j, struct eval_result *r, bool *found,
+                                struct err *err)
 {
-    const json_t *line = journal_find(j, key, true), *t = json_object_get(line, "threshold");
+    const json_t *line = journal_find(j, r, 0, true), *t = json_object_get(line, "threshold");
     *found = line;
     if (!line)
         return OK;
     if (!json_is_number(t))
         return err_set(err, ERR_FORMAT, "%s: field threshold: expected a number",
                        journal_where(line));
-    *threshold = (float)json_number_value(t);
-    *tie = (float)json_number_value(json_object_get(line, "tie"));
+    r->threshold = (float)json_number_value(t);
+    r->tie = (float)json_number_value(json_object_get(line, "tie"));
     return OK;
 }
 
-int eval_journal_write_threshold(struct eval_journal *j, const struct eval_journal_key *key,
-                                 float threshold, float tie, struct err *err)
+int eval_journal_write_threshold(struct eval_journal *j, const struct eval_result *r,
+                                 struct err *err)
 {
-    return journal_append(j,
-                          json_pack("{s:s, s:o, s:I, s:f, s:f}", "calibrated", key->policy, "share",
-                                    json_report_real(key->share), "point", (json_int_t)key->point,
-                                    "threshold", (double)threshold, "tie", (double)tie),
-                          err);
+    json_t *line = json_pack("{s:s, s:o, s:I, s:f, s:f}", "calibrated", r->entry->label, "share",
+                             json_report_real(r->target), "point", (json_int_t)r->point,
+                             "threshold", (double)r->threshold, "tie", (double)r->tie);
+    return journal_append(j, line, err);
 }

@@ -13,17 +13,10 @@
 #include <stddef.h>
 
 #include "tools/lab/eval/asking.h"
-#include "tools/lab/eval/eval_plan.h"
+#include "tools/lab/eval/eval_result.h"
 
 struct err;
 struct eval_journal;
-
-struct eval_journal_key { /* which answer it is */
-    const char *policy;   /* label of the entry */
-    double share;         /* the target; NaN: none; for people */
-    size_t point;         /* number of that share or threshold among those of its policy */
-    size_t item;          /* number of the item in the task; for a threshold, 0 */
-};
 
 /* Open or create a journal. settings is an object, which is borrowed. A last line that was not
  * finished is cut off. ERR_ARG if the file was written with other settings, which it names;
@@ -32,19 +25,22 @@ int eval_journal_open(struct eval_journal **out, const char *path, json_t *setti
                       struct err *err);
 void eval_journal_close(struct eval_journal *j); /* NULL is fine */
 
-/* True if the file had this answer when it was opened. */
-bool eval_journal_has(struct eval_journal *j, const struct eval_journal_key *key);
+/* An answer is that of a result, by the label of its policy and its point, to an item. */
+
+/* True if the file had this answer when it was opened. NULL, which is no journal, has none. */
+bool eval_journal_has(const struct eval_journal *j, const struct eval_result *r, size_t item);
 /* Read it. Its id is valid as long as the journal; trace, scores and text are not kept, and older
  * files have no hash. ERR_FORMAT. */
-int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key, struct asked *out,
-                      struct err *err);
+int eval_journal_read(const struct eval_journal *j, const struct eval_result *r, size_t item,
+                      struct asked *out, struct err *err);
 /* Append an answer. subject is as in struct eval_items. ERR_IO. */
-int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *key, uint64_t subject,
-                       const struct asked *one, struct err *err);
-/* The same for a threshold, if the file has it: *found. */
-int eval_journal_read_threshold(struct eval_journal *j, const struct eval_journal_key *key,
-                                float *threshold, float *tie, bool *found, struct err *err);
-int eval_journal_write_threshold(struct eval_journal *j, const struct eval_journal_key *key,
-                                 float threshold, float tie, struct err *err);
+int eval_journal_write(struct eval_journal *j, const struct eval_result *r, size_t item,
+                       uint64_t subject, const struct asked *one, struct err *err);
+
+/* Set the result's threshold, if the file has it: *found. ERR_FORMAT. */
+int eval_journal_read_threshold(const struct eval_journal *j, struct eval_result *r, bool *found,
+                                struct err *err);
+int eval_journal_write_threshold(struct eval_journal *j, const struct eval_result *r,
+                                 struct err *err);
 
 #endif

@@ -160,23 +160,21 @@ void eval_list_close(struct eval_list *l)
     *l = (struct eval_list){ 0 };
 }
 
+/* Return how much of a routing an entry needs: 0 nothing, 1 a cloud, 2 nothing but that, 3 the
+ * table of the options, 4 their network. */
+static int list_needs(const struct eval_entry *e)
+{
+    if (policy_reads_router(e->policy) && !e->file)
+        return policy_reads_network(e->policy) ? 4 : 3;
+    return e->policy == POLICY_ALWAYS ? 2 : e->policy != POLICY_NEVER;
+}
+
 const char *eval_list_demanding(const struct eval_list *l)
 {
-    enum policy most = POLICY_NEVER;
-    for (size_t i = 0; i < l->n; i++) {
-        const struct eval_entry *e = &l->at[i];
-        if (policy_reads_network(e->policy) && !e->file)
-            return policy_name(e->policy); /* --router is its own, wherever it stands in the list */
-        if (most == POLICY_CONTEXT)
-            continue;
-        if (policy_reads_router(e->policy) && !e->file)
-            most = e->policy;
-        else if (e->policy == POLICY_ALWAYS)
-            most = POLICY_ALWAYS; /* it is nothing without a cloud */
-        else if (e->policy != POLICY_NEVER && most == POLICY_NEVER)
-            most = POLICY_RANDOM; /* any that needs no router */
-    }
-    return policy_name(most);
+    const struct eval_entry *most = &l->at[0];
+    for (size_t i = 1; i < l->n; i++)
+        most = list_needs(&l->at[i]) > list_needs(most) ? &l->at[i] : most;
+    return policy_name(list_needs(most) == 1 ? POLICY_RANDOM : most->policy);
 }
 
 bool eval_list_has(const struct eval_list *l, const char *label)

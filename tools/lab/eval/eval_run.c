@@ -32,19 +32,6 @@ static struct asking_how run_how(const struct eval_result *r)
                                 .query = r->entry->query };
 }
 
-/* Return which answer it is. */
-static struct eval_journal_key run_key(const struct eval_result *r, size_t item)
-{
-    return (struct eval_journal_key){ r->entry->label, r->target, r->point, item };
-}
-
-/* True if the journal has the answer to an item. */
-static bool run_has(const struct eval_run *run, const struct eval_result *r, size_t item)
-{
-    const struct eval_journal_key key = run_key(r, item);
-    return run->journal && eval_journal_has(run->journal, &key);
-}
-
 /* Send items from *next on that are not in the journal, as many as there is room for. */
 static int run_send(struct eval_run *run, const struct eval_result *r, size_t *next,
                     struct err *err)
@@ -53,7 +40,7 @@ static int run_send(struct eval_run *run, const struct eval_result *r, size_t *n
     const struct asking_how how = run_how(r);
     int rc = OK;
     for (; rc == OK && *next < items->n && asking_has_room(run->asking); ++*next)
-        if (!run_has(run, r, items->at[*next]))
+        if (!eval_journal_has(run->journal, r, items->at[*next]))
             rc = asking_send(run->asking, items->task, items->at[*next], &how, err);
     return rc;
 }
@@ -64,12 +51,12 @@ static int run_item(struct eval_run *run, struct eval_result *r, size_t at, stru
 {
     const struct eval_items *items = &run->plan->asked;
     struct asked one;
-    const struct eval_journal_key key = run_key(r, items->at[at]);
-    bool found = run_has(run, r, items->at[at]);
-    int rc = found ? eval_journal_read(run->journal, &key, &one, err)
+    size_t item = items->at[at];
+    bool found = eval_journal_has(run->journal, r, item);
+    int rc = found ? eval_journal_read(run->journal, r, item, &one, err)
                    : asking_take(&one, run->asking, err);
     if (rc == OK && run->journal && !found)
-        rc = eval_journal_write(run->journal, &key, items->subject[at], &one, err);
+        rc = eval_journal_write(run->journal, r, item, items->subject[at], &one, err);
     run->before += found;
     return rc == OK ? eval_result_add(r, &one, items->subject[at], err) : rc;
 }
@@ -175,18 +162,15 @@ static int run_calibrate(struct eval_run *run, struct eval_result *r, double sha
 int eval_run_threshold(struct eval_run *run, struct eval_result *r, float given, double share,
                        struct err *err)
 {
-    const struct eval_journal_key key = run_key(r, 0);
     bool known = false;
-    int rc = run->journal ? eval_journal_read_threshold(run->journal, &key, &r->threshold, &r->tie,
-                                                        &known, err)
-                          : OK;
+    int rc = run->journal ? eval_journal_read_threshold(run->journal, r, &known, err) : OK;
     if (rc != OK || known)
         return rc;
     r->threshold = given;
     if (isnan(given))
         rc = run_calibrate(run, r, share, err);
     if (rc == OK && run->journal)
-        rc = eval_journal_write_threshold(run->journal, &key, r->threshold, r->tie, err);
+        rc = eval_journal_write_threshold(run->journal, r, err);
     return rc;
 }
 
