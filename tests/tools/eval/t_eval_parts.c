@@ -10,7 +10,6 @@
 #include "tools/cli/shared_options.h"
 #include "tools/lab/eval/eval_list.h"
 #include "tools/lab/eval/eval_plan.h"
-#include "tools/lab/eval/eval_print.h"
 #include "tools/lab/eval/eval_result.h"
 
 static struct err err;

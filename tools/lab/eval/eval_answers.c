@@ -11,7 +11,6 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/lab/eval/eval.h"
-#include "tools/lab/eval/eval_print.h"
 #include "tools/lab/eval/eval_run.h"
 #include "tools/lab/eval/routed.h"
 
@@ -29,7 +28,7 @@ struct answers_run {
     struct eval_list list;
     struct asking asking;
     struct eval_run run;
-    struct eval_result *results; /* [next] */
+    struct eval_result results[EVAL_POLICIES * PAPER_ROWS]; /* [next] */
     size_t next;
 };
 
@@ -103,8 +102,7 @@ static int answers_prepare(struct answers_run *m, struct err *err)
         rc = answers_journal(m, err);
     for (size_t i = 0; i < m->list.n; i++)
         m->run.all += answers_points(m, &m->list.at[i]);
-    m->results = calloc(m->run.all + 1, sizeof(*m->results));
-    return rc == OK && !m->results ? err_set(err, ERR_NOMEM, "eval: out of memory") : rc;
+    return rc;
 }
 
 /* Return the threshold that a policy has at its point i: --threshold, the paper's or its router's.
@@ -182,7 +180,10 @@ static int answers_check(struct answers_run *m, struct err *err)
                      "lacks tokens is none of its policy");
     if (rc == OK)
         rc = eval_list_parse(&m->list, o->policies, err);
-    if (rc == OK && o->against && !eval_list_has(&m->list, o->against))
+    bool has = !o->against;
+    for (size_t i = 0; i < m->list.n; i++)
+        has = has || !strcmp(m->list.at[i].label, o->against);
+    if (rc == OK && !has)
         rc = err_set(err, ERR_ARG, "--against: expected one of the policies of --policy, found %s",
                      o->against);
     if (rc == OK)
@@ -222,7 +223,6 @@ int eval_answers(const struct eval_options *o, struct err *err)
     eval_journal_close(m->run.journal);
     for (size_t i = 0; i < m->next; i++)
         eval_result_close(&m->results[i]);
-    free(m->results);
     eval_list_close(&m->list);
     eval_plan_close(&m->plan);
     asking_close(&m->asking);

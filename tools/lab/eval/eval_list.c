@@ -176,11 +176,3 @@ const char *eval_list_demanding(const struct eval_list *l)
         most = list_needs(&l->at[i]) > list_needs(most) ? &l->at[i] : most;
     return policy_name(list_needs(most) == 1 ? POLICY_RANDOM : most->policy);
 }
-
-bool eval_list_has(const struct eval_list *l, const char *label)
-{
-    for (size_t i = 0; i < l->n; i++)
-        if (!strcmp(l->at[i].label, label))
-            return true;
-    return false;
-}

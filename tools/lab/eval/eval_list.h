@@ -59,7 +59,5 @@ bool eval_entry_scores(const struct eval_entry *e);
  * too: one that needs the router of the options (mlp rather than context), else one that needs the
  * cloud, else never. */
 const char *eval_list_demanding(const struct eval_list *l);
-/* True when an entry has this label. */
-bool eval_list_has(const struct eval_list *l, const char *label);
 
 #endif

@@ -1,4 +1,4 @@
-#include "tools/lab/eval/eval_print.h"
+#include "tools/lab/eval/eval_result.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,13 +1,15 @@
-/* eval_result.h - what one policy achieved at one threshold. */
+/* eval_result.h - what one policy achieved at one threshold, and how it is shown. */
 #ifndef TOOLS_LAB_EVAL_EVAL_RESULT_H
 #define TOOLS_LAB_EVAL_EVAL_RESULT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "kernels/sys/buf.h"
 #include "tools/lab/eval/asking.h"
+#include "tools/lab/eval/eval.h"
 #include "tools/lab/eval/eval_list.h"
 #include "tools/lab/eval/statistics.h"
 
@@ -64,5 +66,16 @@ struct statistics_interval eval_result_interval(const struct eval_result *r);
 double eval_result_work(const struct eval_result *r);
 /* Return the median ms to the first token, or 0 if there is none. */
 double eval_result_ttft(const struct eval_result *r);
+
+/* eval_print.c */
+
+/* Print one result as a line of JSON. ERR_NOMEM. */
+int eval_print_json(const struct eval_options *o, const struct eval_result *r, struct err *err);
+/* Print results as a table. With --as-paper it has the columns of Table 1 of She et al. (arXiv
+ * 2504.07878): seconds are for 100 tokens, TBT is the small model's time by token that it wrote,
+ * and the overall time is the sum of the small model's and the rest. In the paper's row of
+ * threshold 0.60 the rest is not in the sum. */
+void eval_print_table(FILE *to, const struct eval_options *o, const struct eval_result *r,
+                      size_t n);
 
 #endif

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "kernels/sys/cpu.h"
@@ -9,6 +10,7 @@
 #include "model/fingerprint.h"
 #include "model/text/chat.h"
 #include "router/mizzle.h"
+#include "tools/cli/json_report.h"
 #include "tools/cli/setup.h"
 #include "tools/lab/eval/eval_plan.h"
 #include "tools/lab/eval/routed.h"
@@ -20,7 +22,7 @@ static json_t *settings_hex(uint64_t v)
 
 static json_t *settings_text(const char *text)
 {
-    return json_string(text ? text : "");
+    return escaped_json(text ? text : "", text ? strlen(text) : 0);
 }
 
 /* Return where the process runs and since when, on which answers do not depend. */
@@ -45,13 +47,14 @@ static json_t *settings_writers(const struct asking *a, const struct task *t)
     struct cloud_identity cloud;
     routed_identity(&cloud, &a->routing, e);
     return json_pack(
-        "{s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:s, s:o, s:o, s:s}", "edge_model",
-        e->name, "edge_fingerprint", settings_hex(model_fingerprint(e->model, e->tokenizer)),
-        "weights", settings_text(e->weights), "kv", kvcache_name(a->kv), "cloud_model", cloud.name,
-        "cloud_url", cloud.url, "cloud_says", cloud.says, "form", task_form_name(t), "version",
-        MIZZLE_VERSION, "edge_bits", settings_hex(model_exact_fingerprint(e->model, e->pool)),
-        "cloud_vocabulary", cloud.vocabulary, "template",
-        settings_text(chats ? chat_form(e->chat) : NULL), "think",
+        "{s:o, s:o, s:o, s:s, s:o, s:s, s:o, s:s, s:s, s:o, s:s, s:o, s:o, s:s}", "edge_model",
+        settings_text(e->name), "edge_fingerprint",
+        settings_hex(model_fingerprint(e->model, e->tokenizer)), "weights",
+        settings_text(e->weights), "kv", kvcache_name(a->kv), "cloud_model",
+        settings_text(cloud.name), "cloud_url", cloud.url, "cloud_says", settings_text(cloud.says),
+        "form", task_form_name(t), "version", MIZZLE_VERSION, "edge_bits",
+        settings_hex(model_exact_fingerprint(e->model, e->pool)), "cloud_vocabulary",
+        cloud.vocabulary, "template", settings_text(chats ? chat_form(e->chat) : NULL), "think",
         settings_text(chats ? shared_options.engine.think : NULL), "kernels", routed_exactness(e));
 }
 
