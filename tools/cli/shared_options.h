@@ -54,14 +54,13 @@ extern size_t shared_parallel; /* answers in flight; 0: cores and memory decide 
         "--quiet", "-q", OPTION_FLAG, to, NULL, "Show no progress on stderr" \
     }
 /* For commands that write many answers. */
-#define OPTION_ROW_PARALLEL                                                                       \
-    {                                                                                             \
-        "--parallel", NULL, OPTION_COUNT, &shared_parallel, "N",                                  \
-            "Write N answers at once, at most 64, which are the same as one after the other; 1 "  \
-            "for the times of one alone (default: 8 for each thread, at most 32, and no more "    \
-            "than an eighth of the memory holds of the small model's keys and values, a large "   \
-            "one of this process having an eighth of its own; 1 where an option needs one after " \
-            "the other)"                                                                          \
+#define OPTION_ROW_PARALLEL                                                                      \
+    {                                                                                            \
+        "--parallel", NULL, OPTION_COUNT, &shared_parallel, "N",                                 \
+            "Write N answers at once, at most 64, which are the same as one after the other; 1 " \
+            "for the times of one alone (default: 8 for each thread, at most 32, and no more "   \
+            "than an eighth of the memory holds of the small model's keys and values, a large "  \
+            "one of this process having an eighth of its own)"                                   \
     }
 
 #endif

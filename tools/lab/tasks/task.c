@@ -34,24 +34,29 @@ static void milli_read(struct task *t, size_t i)
     };
 }
 
-static const struct task_kind task_milli = { .name = "milli" };
-
-static const struct task_kind *const kinds[] = { &task_milli, &task_csqa, &task_arc, &task_gsm8k };
+static const struct task_kind kinds[] = {
+    { .name = "milli" },
+    { .name = "csqa", .file = true, .concepts = true, .least = 2, .most = TASK_CHOICES },
+    { .name = "arc", .file = true, .least = 3, .most = 5 },
+    { .name = "gsm8k", .file = true },
+};
 
 /* Check name and file of the options. */
 static int task_find(const struct task_kind **out, const struct task_options *o, struct err *err)
 {
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        if (strcmp(kinds[i]->name, o->name) != 0)
-            continue;
-        *out = kinds[i];
-        if (kinds[i]->file && !o->data)
-            return err_set(err, ERR_ARG, "task %s: expected --data FILE, found none", o->name);
-        if (!kinds[i]->file && o->data)
-            return err_set(err, ERR_ARG, "task %s: expected no --data, found %s", o->name, o->data);
-        return OK;
-    }
-    return err_set(err, ERR_ARG, "task: expected milli, csqa, arc or gsm8k, found %s", o->name);
+    const struct task_kind *k = kinds, *end = kinds + sizeof(kinds) / sizeof(kinds[0]);
+    while (k < end && strcmp(k->name, o->name) != 0)
+        k++;
+    *out = k;
+    if (k == end)
+        return err_set(err, ERR_ARG, "task: expected milli, csqa, arc or gsm8k, found %s", o->name);
+    if (k->file && !o->data)
+        return err_set(err, ERR_ARG, "task %s: expected --data FILE, found none", o->name);
+    if (!k->file && o->data)
+        return err_set(err, ERR_ARG, "task %s: expected no --data, found %s", o->name, o->data);
+    if (k->file && (o->kind || o->wording))
+        return err_set(err, ERR_ARG, "--kind, --wording: expected --task milli, found %s", o->name);
+    return OK;
 }
 
 /* Read every item once; their texts are put together only to be checked. */
@@ -85,8 +90,6 @@ int task_open(struct task **out, const struct task_options *o, struct err *err)
             rc = world_wording_parse(&t->filter.wording, o->wording ? o->wording : "all", err);
         if (rc == OK)
             rc = world_open(&t->world, o->world, err);
-    } else if (o->kind || o->wording) {
-        rc = err_set(err, ERR_ARG, "--kind, --wording: expected --task milli, found %s", o->name);
     } else {
         rc = task_file_open(t, o->data, err);
     }

@@ -18,11 +18,9 @@ struct task_text {
 /* One task. */
 struct task_kind {
     const char *name;
-    bool file;          /* it reads one */
+    bool file, concepts; /* it reads one, whose questions have a concept */
     size_t least, most; /* choices of a question; 0: the answer is a number, or a word of milli's */
 };
-
-extern const struct task_kind task_csqa, task_arc, task_gsm8k;
 
 /* Texts of a line, parts of its object; NULL: there is none. */
 struct task_texts {

@@ -24,10 +24,6 @@ static const char solve[] =
     "format, and the final answer should be enclosed using the LaTeX command \\boxed{} to display "
     "it in a box.\nQuestion: ";
 
-const struct task_kind task_csqa = { .name = "csqa", .file = true, .least = 2, .most = 8 };
-const struct task_kind task_arc = { .name = "arc", .file = true, .least = 3, .most = 5 };
-const struct task_kind task_gsm8k = { .name = "gsm8k", .file = true };
-
 /* The texts of an item that may be missing, by CITER's name and by the authors'. */
 static const struct item_field {
     const char *name, *also;
@@ -125,7 +121,7 @@ static int items_question(struct task *t, struct err *err)
     t->item.subject = t->texts.asks;
     if (rc == OK && !t->item.key)
         rc = task_bad(t, "answerKey", "a string", "nothing", err);
-    if (rc == OK && concept && t->kind == &task_csqa)
+    if (rc == OK && concept && t->kind->concepts)
         rc = task_string(&t->item.subject, t, in ? "question.question_concept" : "question_concept",
                          concept, err);
     for (size_t i = 0; rc == OK && i < t->item.nchoices; i++) {
