@@ -38,7 +38,8 @@ static void ask(size_t n, enum policy p)
 {
     struct asking a;
     struct task *t;
-    const struct asking_how how = { .policy = p, .threshold = 0.4f };
+    const struct eval_entry entry = { .policy = p };
+    const struct asking_how how = { &entry, 0.4f, 0 };
     shared_parallel = n;
     open_asking(&a, &t, p);
     CHECK(a.parallel == n && a.window == (n > 1 ? 4 * n : 1));
@@ -76,7 +77,8 @@ static void test_interrupt(void)
     struct asking a;
     struct asked one;
     struct task *t;
-    const struct asking_how how = { .policy = POLICY_NEVER, .threshold = NAN };
+    const struct eval_entry entry = { .policy = POLICY_NEVER };
+    const struct asking_how how = { &entry, NAN, 0 };
     int rc = OK;
     shared_parallel = 2;
     open_asking(&a, &t, POLICY_NEVER);

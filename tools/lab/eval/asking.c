@@ -29,7 +29,9 @@ struct asking_sent { /* an answer in flight */
     struct asking *a;
     struct task *task;
     size_t item;
-    struct asking_how how;      /* of query, once its score is known: always or never */
+    struct asking_how how;
+    enum policy policy;         /* of query, once its score is known: always or never */
+    const char *slot;           /* or NULL */
     float score;                /* of query */
     struct decode_stats before; /* what that took */
     const struct cloud_port *port;
@@ -200,22 +202,23 @@ bool asking_has_room(const struct asking *a)
 static int asking_text(struct text **out, struct asking_sent *s, bool scored, struct err *err)
 {
     const struct asking *a = s->a;
-    const struct asking_how *h = &s->how;
+    const struct eval_entry *e = s->how.entry;
+    float threshold = s->how.threshold;
     /* With policy always, a guess would only tell what the small model would have said. */
-    bool guesses = a->routing.how.ahead && (h->policy != POLICY_ALWAYS || h->query);
-    const struct text_routing routed = { .policy = h->policy,
-                                         .router = h->router,
-                                         .threshold = isnan(h->threshold) ? 0.5f : h->threshold,
-                                         .tie = h->tie,
+    bool guesses = a->routing.how.ahead && (s->policy != POLICY_ALWAYS || e->query);
+    const struct text_routing routed = { .policy = s->policy,
+                                         .router = e->router,
+                                         .threshold = isnan(threshold) ? 0.5f : threshold,
+                                         .tie = s->how.tie,
                                          .ahead = guesses,
                                          .max_cloud_tokens = UINT64_MAX };
-    const struct text_routing score = { .policy = h->policy,
-                                        .router = h->router,
+    const struct text_routing score = { .policy = s->policy,
+                                        .router = e->router,
                                         .max_cloud_tokens = UINT64_MAX };
     const struct text_wish wish = {
         .prompt = s->ids,
         .n = s->prompt,
-        .max = scored || h->slot ? 1 : a->max_tokens,
+        .max = scored || s->slot ? 1 : a->max_tokens,
         .sample = { .top_p = 1, .repeat_penalty = 1, .seed = rand_u64(a->seed, s->item) },
         .stops = scored ? NULL : task_stops(s->task),
         .apart = true,
@@ -237,7 +240,7 @@ static struct text_view asking_wait(struct text *t)
 /* Decide for the whole answer of policy query. */
 static int asking_decide(struct asking_sent *s, struct err *err)
 {
-    struct asking_how *how = &s->how;
+    const struct asking_how *how = &s->how;
     struct text *t;
     int rc = asking_text(&t, s, true, err);
     if (rc != OK)
@@ -252,7 +255,7 @@ static int asking_decide(struct asking_sent *s, struct err *err)
     bool equal = !(s->score < how->threshold) && !(s->score > how->threshold);
     bool cloud = s->score < how->threshold ||
                  (equal && policy_draw_tie(rand_u64(s->a->seed, s->item), s->prompt) < how->tie);
-    how->policy = cloud ? POLICY_ALWAYS : POLICY_NEVER;
+    s->policy = cloud ? POLICY_ALWAYS : POLICY_NEVER;
     return rc;
 }
 
@@ -272,7 +275,7 @@ static int asking_share(struct asking_sent *s, struct err *err)
  * the text is encoded by itself. */
 static int asking_put_slot(struct asking_sent *s, struct err *err)
 {
-    const char *text = s->how.slot;
+    const char *text = s->slot;
     uint32_t *ids = NULL, *all = NULL;
     size_t n;
     int rc =
@@ -292,14 +295,18 @@ int asking_send(struct asking *a, struct task *t, size_t i, const struct asking_
                 struct err *err)
 {
     struct asking_sent *s = &a->sent[(a->oldest + a->flying) % a->window];
-    *s = (struct asking_sent){
-        .a = a, .task = t, .item = i, .how = *how, .port = routing_port(&a->routing)
-    };
+    *s = (struct asking_sent){ .a = a,
+                               .task = t,
+                               .item = i,
+                               .how = *how,
+                               .policy = how->entry->policy,
+                               .slot = how->entry->slot ? shared_options.place : NULL,
+                               .port = routing_port(&a->routing) };
     int rc = asking_encode(&s->ids, &s->prompt, a, t, i, err);
-    if (rc == OK && how->slot)
+    if (rc == OK && s->slot)
         rc = asking_put_slot(s, err);
     s->left_out = s->prompt > a->context;
-    if (rc == OK && !s->left_out && how->query)
+    if (rc == OK && !s->left_out && how->entry->query)
         rc = asking_decide(s, err);
     if (rc == OK && !s->left_out && s->port)
         rc = asking_share(s, err);
@@ -339,7 +346,7 @@ static bool asking_take_token(struct asked *out, struct asking_sent *s,
     if (t->source == SOURCE_CLOUD)
         asking_count_work(&out->work, s, s->prompt + t->pos);
     return buf_add(&a->text, bytes, bytes ? n : 0) &&
-           buf_add(&a->scores, s->how.query ? &s->score : &t->score, sizeof(t->score));
+           buf_add(&a->scores, s->how.entry->query ? &s->score : &t->score, sizeof(t->score));
 }
 
 /* Set the times of an answer. */
@@ -365,8 +372,7 @@ static int asking_read(struct asked *out, struct asking_sent *s, struct err *err
     const struct text_view view = asking_wait(s->text);
     if (view.rc != OK) /* the time goes to the next one that is complete */
         return err_set(err, view.rc, "%s", view.why);
-    bool fine =
-        buf_str(&a->text, s->how.slot ? s->how.slot : ""); /* which the answer begins with */
+    bool fine = buf_str(&a->text, s->slot ? s->slot : ""); /* which the answer begins with */
     for (size_t i = 0; fine && i < view.n; i++)
         fine = asking_take_token(out, s, &view.tokens[i].t);
     if (!fine || !buf_add(&a->text, "", 1))
@@ -397,7 +403,7 @@ static int asking_judge(struct asked *out, const struct asking_sent *s, struct e
     text_line(out->answer);
     out->right = task_right(s->task, &item, out->text);
     out->citer = task_right_citer(s->task, &item, out->text);
-    out->truncated = out->stats.finish == FINISH_LENGTH && !s->how.slot;
+    out->truncated = out->stats.finish == FINISH_LENGTH && !s->slot;
     return OK;
 }
 

@@ -14,6 +14,7 @@
 #include "router/engine.h"
 #include "router/policy_kind.h"
 #include "router/routing.h"
+#include "tools/lab/eval/eval_list.h"
 #include "tools/lab/tasks/task.h"
 
 struct err;
@@ -69,16 +70,9 @@ int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t
  * they have read. */
 void asking_begin(struct asking *a, bool timed);
 
-struct asking_how { /* what decides about one token */
-    enum policy policy;
-    const struct router *router; /* borrowed; NULL: routing.router */
-    float threshold, tie;        /* as in decode_options; NaN for policies that have none */
-    /* With policy always: this text stands behind the prompt as if the small model had written it,
-     * and the answer is the text and one more token. NULL: none. Borrowed. */
-    const char *slot;
-    /* With policy mlp: the score of the first token decides for the whole answer, of which the
-     * cloud then writes all or nothing. */
-    bool query;
+struct asking_how {                 /* what decides about one token */
+    const struct eval_entry *entry; /* borrowed; without a router of its own, routing.router */
+    float threshold, tie;           /* as in decode_options; NaN for policies that have none */
 };
 
 /* What the cloud's model has computed for an answer, in ids, if nothing but its prefix cache

@@ -6,7 +6,6 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "tools/cli/progress.h"
-#include "tools/cli/shared_options.h"
 
 /* Say how far the current result is; policies differ in speed, so the time left is its own. */
 static void run_show(const struct eval_run *run, const struct eval_result *r)
@@ -21,23 +20,12 @@ static void run_show(const struct eval_run *run, const struct eval_result *r)
     progress_say(run->progress, line.msg);
 }
 
-/* Return how tokens are decided under this result's policy. */
-static struct asking_how run_how(const struct eval_result *r)
-{
-    return (struct asking_how){ .policy = r->entry->policy,
-                                .router = r->entry->router,
-                                .threshold = r->threshold,
-                                .tie = r->tie,
-                                .slot = r->entry->slot ? shared_options.place : NULL,
-                                .query = r->entry->query };
-}
-
 /* Send items from *next on that are not in the journal, as many as there is room for. */
 static int run_send(struct eval_run *run, const struct eval_result *r, size_t *next,
                     struct err *err)
 {
     const struct eval_items *items = &run->plan->asked;
-    const struct asking_how how = run_how(r);
+    const struct asking_how how = { r->entry, r->threshold, r->tie };
     int rc = OK;
     for (; rc == OK && *next < items->n && asking_has_room(run->asking); ++*next)
         if (!eval_journal_has(run->journal, r, items->at[*next]))
@@ -122,7 +110,7 @@ static int run_calibrate_answer(void *arg, size_t i, float threshold, struct cal
                                       .left_out = one.left_out };
     progress_left(left, run->since, ++run->answered, run->plan->calibration.n);
     err_set(&line, OK, "%zu of %zu, %s: calibrating, pass %zu: %zu of %zu%s", run->number + 1,
-            run->all, run->calibrated->label, run->passes, run->answered, run->plan->calibration.n,
+            run->all, run->how.entry->label, run->passes, run->answered, run->plan->calibration.n,
             left);
     progress_say(run->progress, line.msg);
     return OK;
@@ -130,9 +118,8 @@ static int run_calibrate_answer(void *arg, size_t i, float threshold, struct cal
 
 struct calibrate_source eval_run_source(struct eval_run *run, const struct eval_entry *e)
 {
-    run->calibrated = e;
     run->passes = 0;
-    run->how = (struct asking_how){ .policy = e->policy, .router = e->router, .query = e->query };
+    run->how = (struct asking_how){ .entry = e };
     return (struct calibrate_source){ .answer = run_calibrate_answer,
                                       .arg = run,
                                       .n = run->plan->calibration.n,

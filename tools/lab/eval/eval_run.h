@@ -25,9 +25,8 @@ struct eval_run {
     uint64_t since;               /* when the current result, or pass of calibration, began */
     size_t done, before;          /* answers of it; of these, read from the journal */
     size_t passes, answered;      /* of the current calibration; answers of its current pass */
-    struct calibration *calibration;     /* or NULL */
-    const struct eval_entry *calibrated; /* whose it is, and how it asks */
-    struct asking_how how;
+    struct calibration *calibration; /* or NULL */
+    struct asking_how how;           /* that calibration asks */
 };
 
 /* Ask all items under the policy of *r at its threshold; answers that are in the journal are read
