@@ -7,14 +7,7 @@
 #include "tests/support/tiny.h"
 #include "tools/lab/stand_in/stand_in.h"
 
-enum {
-    QUIET_MS = 80,
-    PATIENCE_MS = 300,
-    MOST_MS = 30000,
-    PREFIXES = 24,
-    ATTEMPTS = 3,
-    THREADS = 6
-};
+enum { QUIET_MS = 80, PATIENCE_MS = 300, MOST_MS = 30000, PREFIXES = 24, ATTEMPTS = 3 };
 
 static const char *model;
 static int ending; /* a first token after which the text ends within 8 tokens */
@@ -78,8 +71,8 @@ static void find_ending(const struct stand_in *s)
     CHECK(ending < 256); /* some prefix ends */
 }
 
-/* Remove the members that differ from call to call. */
-static void scrub(json_t *v)
+/* Return the reply as JSON without the members that differ from call to call, or NULL. */
+static json_t *understood(const struct http_client_reply *r)
 {
     static const char *const names[] = { "id",
                                          "created",
@@ -89,18 +82,12 @@ static void scrub(json_t *v)
                                          "prompt_tokens_details",
                                          "tokens_cached",
                                          "id_slot" };
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        json_object_del(v, names[i]);
-        json_object_del(json_object_get(v, "meta_info"), names[i]);
-        json_object_del(json_object_get(v, "usage"), names[i]);
-    }
-}
-
-/* Return the reply as JSON without those members, or NULL. */
-static json_t *understood(const struct http_client_reply *r)
-{
     json_t *root = json_loadb(r->body, r->n, 0, NULL);
-    scrub(root);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        json_object_del(root, names[i]);
+        json_object_del(json_object_get(root, "meta_info"), names[i]);
+        json_object_del(json_object_get(root, "usage"), names[i]);
+    }
     return root;
 }
 
@@ -223,66 +210,37 @@ static void test_faults(void)
         json_decref(clean[i]);
 }
 
-/* The status of every prefix and attempt. */
-struct outcomes {
-    const struct stand_in *s;
-    size_t first; /* prefix; if backwards, every THREADS-th from here is asked */
-    bool backwards;
-    int status[PREFIXES][ATTEMPTS];
-};
-
-static void *ask_all(void *arg)
+/* Ask each prefix three times, in order or backwards, and write down how that goes. */
+static void outcomes(int status[PREFIXES][ATTEMPTS], uint64_t seed, bool backwards)
 {
-    struct outcomes *o = arg;
-    for (int attempt = 0; attempt < ATTEMPTS; attempt++)
-        for (size_t k = o->first; k < PREFIXES; k += o->backwards ? THREADS : 1) {
-            struct http_client_reply r;
-            size_t p = o->backwards ? PREFIXES - 1 - k : k;
-            ask(o->s, &forms[p % 3], (int)p, false, MOST_MS, &r);
-            o->status[p][attempt] = r.whole ? r.status : -1;
-            http_client_free(&r);
-        }
-    return NULL;
-}
-
-/* Ask everything in one thread, in order. */
-static void one_by_one(struct outcomes *o, uint64_t seed)
-{
-    struct stand_in_options options = { .seed = seed };
+    struct stand_in_options options = { .seed = seed, .net.latency_ms = backwards };
     CHECK(stand_in_fault_add(&options.faults, "500:0.2", NULL) == OK);
     CHECK(stand_in_fault_add(&options.faults, "cut:0.2", NULL) == OK);
     struct stand_in *s = serve(&options, "429:0.25");
-    *o = (struct outcomes){ .s = s };
-    ask_all(o);
+    for (size_t k = 0; k < PREFIXES * ATTEMPTS; k++) {
+        size_t p = backwards ? PREFIXES - 1 - k / ATTEMPTS : k % PREFIXES;
+        struct http_client_reply r;
+        ask(s, &forms[p % 3], (int)p, false, MOST_MS, &r);
+        status[p][backwards ? k % ATTEMPTS : k / PREFIXES] = r.whole ? r.status : -1;
+        http_client_free(&r);
+    }
     stand_in_close(s);
 }
 
-/* Threads that ask in another order get the same outcomes. */
+/* Who asks in another order gets the same outcomes; another seed gives others. */
 static void test_order(void)
 {
-    static struct outcomes alone, other, parts[THREADS];
-    pthread_t threads[THREADS];
+    static int status[3][PREFIXES][ATTEMPTS];
     size_t counts[4] = { 0 };
-    struct stand_in_options options = { .seed = 5, .net.latency_ms = 3 };
-    one_by_one(&alone, 5);
-    one_by_one(&other, 6);
-    CHECK(memcmp(alone.status, other.status, sizeof(alone.status)) != 0);
-    CHECK(stand_in_fault_add(&options.faults, "500:0.2", NULL) == OK);
-    CHECK(stand_in_fault_add(&options.faults, "cut:0.2", NULL) == OK);
-    struct stand_in *s = serve(&options, "429:0.25");
-    for (size_t i = 0; i < THREADS; i++) {
-        parts[i] = (struct outcomes){ .s = s, .first = i, .backwards = true };
-        CHECK(pthread_create(&threads[i], NULL, ask_all, &parts[i]) == 0);
+    outcomes(status[0], 5, false);
+    outcomes(status[1], 5, true);
+    outcomes(status[2], 6, false);
+    CHECK(memcmp(status[0], status[1], sizeof(status[0])) == 0);
+    CHECK(memcmp(status[0], status[2], sizeof(status[0])) != 0);
+    for (size_t k = 0; k < PREFIXES * ATTEMPTS; k++) {
+        int is = status[0][k / ATTEMPTS][k % ATTEMPTS];
+        counts[is == 200 ? 0 : is == 500 ? 1 : is == 429 ? 2 : 3]++;
     }
-    for (size_t i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
-    stand_in_close(s);
-    for (size_t p = 0; p < PREFIXES; p++)
-        for (int a = 0; a < ATTEMPTS; a++) {
-            int status = alone.status[p][a];
-            CHECK(parts[(PREFIXES - 1 - p) % THREADS].status[p][a] == status);
-            counts[status == 200 ? 0 : status == 500 ? 1 : status == 429 ? 2 : 3]++;
-        }
     for (size_t i = 0; i < 4; i++) /* 72 draws: each kind occurs, and most requests succeed */
         CHECK(counts[i] >= 4 && counts[0] > 20);
 }
