@@ -89,27 +89,12 @@ expect 0 $ask -n 2 --answers "$dir/asked" --offline --cloud-model cloud
 [ "$(field store)" -eq 2 ] || fail "a server's plain name"
 fails 2 ': --offline: expected answers' $ask --offline
 
-# Two processes at once; another file is not touched; a full disk.
-"$MIZZLE" run --question 4 --policy always -q --answers "$dir/kept" >/dev/null 2>&1 &
-other=$!
-expect 0 run --question 5 --policy always -q --answers "$dir/kept"
-wait $other || fail "the other process"
-for question in 4 5; do
-    expect 0 run --question $question --policy always --json --answers "$dir/kept"
-    [ "$(field calls)" -eq 0 ] || fail "question $question is asked again"
-done
+# Another file is not touched. (t_answer_shared.c has several processes, t_answer_file.c a full disk.)
 cp $edge "$dir/strange"
 fails 3 'strange: expected a file of answers, {"mizzle_answers":3,..., found GGUF' $ask --answers "$dir/strange"
 one_line
 same $edge "$dir/strange"
 expect 2 $ask --answers "$dir/kept" --answers-limit 0
-(
-    ulimit -f 1
-    "$MIZZLE" $ask --answers "$dir/full" >/dev/null 2>"$dir/err"
-) || fail "a full disk: status $?"
-says 'full: cannot write: '
-expect 0 $ask --answers "$dir/full" --offline
-[ "$(field cloud)" -gt 2 ] && [ "$(field fallback)" -gt 0 ] || fail "a full disk"
 
 # A server's faults are no answers; further tokens of a reply are kept when they are used.
 start_cloud --fault 500:0.6 --seed 2

@@ -28,32 +28,7 @@ tail -n 1 "$dir/out" | grep -q "^{$keys,\"reason\":\"eos\"}\$" || fail "done: ke
 grep -Evq '^\{"event":("token","pos":[0-9]+,"id":[0-9]+,"text":"([^"\\]|\\.)*","source":"(edge|cloud|fallback)","score":(null|[0-9.e+-]+),"edge_id":(null|[0-9]+)(,"reason":"[a-z-]+","message":"([^"\\]|\\.)+")?,"ms":[0-9.]+\}$|"done")' \
     "$dir/out" && fail "token: keys"
 
-# --ahead changes neither the text nor the calls (thousands of texts: tests/router/t_ahead.c), also
-# where calls fail, or the probe that identifies the server.
 tokens() { sed -n 's/"edge_id":.*//; /"event":"token"/p' "$dir/out"; }
-faults=
-pair() { # ARGS: answer in step and ahead, each time with a new server if there are faults
-    for ahead in 0 1; do
-        [ -z "$faults" ] || start_cloud --latency 3 $faults
-        expect 0 --question 4 --json --ahead $ahead ${faults:+--cloud-url "$url"} "$@"
-        [ -z "$faults" ] || stop_cloud
-        tokens >"$dir/ahead$ahead"
-        field committed >>"$dir/ahead$ahead"
-        cmp -s "$dir/ahead0" "$dir/ahead$ahead" || fail "$* $faults: --ahead $ahead differs"
-    done
-}
-for policy in always max-prob random; do
-    pair --policy $policy --threshold 0.9 --temp 0.7 --seed 1
-    [ "$(field calls)" -eq "$(field committed)" ] || fail "$policy: calls"
-done
-for limit in '' '--max-cloud-tokens 9' '--max-cloud-input 500'; do
-    faults='--fault 500:0.5 --seed 4' pair --policy always -n 16 $limit
-    [ "$(field cloud)" -gt 0 ] && [ "$(field fallback)" -gt 0 ] || fail "faults: $limit: none"
-done
-for seed in 2 5; do
-    faults="--fault 500:0.8 --seed $seed" pair --policy always -n 24 --cloud-api openai
-done
-faults=
 
 # -1 is no limit but the context, and a nucleus of 0 the likeliest token alone.
 expect 0 -p x -n -1 -c 20 --policy never --temp 1 --top-p 0 --json
