@@ -141,26 +141,6 @@ static const char *const seeds[] = {
     "\"response_format\":{\"type\":\"text\"},\"max_completion_tokens\":9,\"ignore_eos\":true}",
 };
 
-static const char *const values[] = { "null",
-                                      "-1",
-                                      "0",
-                                      "1e308",
-                                      "-0.0",
-                                      "\"\"",
-                                      "[]",
-                                      "{}",
-                                      "[[]]",
-                                      "true",
-                                      "false",
-                                      "18446744073709551615",
-                                      "[null]",
-                                      "\"\\u0000\"",
-                                      "9223372036854775807",
-                                      "0.5",
-                                      "[[1],\"a\"]",
-                                      "\"\\ud83d\\ude00\"",
-                                      "{\"type\":\"text\"}" };
-
 static uint64_t state;
 
 static size_t below(size_t n)
@@ -169,47 +149,53 @@ static size_t below(size_t n)
     return (size_t)((state >> 33) % n);
 }
 
-/* Replace text[at, at + n) by the word; false if there is no room. */
-static bool replace(char *text, size_t at, size_t n, const char *word)
+/* Return a value of JSON. */
+static const char *value(void)
+{
+    static const char values[] =
+        "null -1 0 1e308 -0.0 \"\" [] {} [[]] true false 18446744073709551615 [null] \"\\u0000\" "
+        "9223372036854775807 0.5 [[1],\"a\"] \"\\ud83d\\ude00\" {\"type\":\"text\"} ";
+    static char one[32];
+    const char *at = values;
+    for (size_t n = below(19); n > 0; n--)
+        at = strchr(at, ' ') + 1;
+    snprintf(one, sizeof(one), "%.*s", (int)strcspn(at, " "), at);
+    return one;
+}
+
+/* Replace text[at, at + n) by the word, if there is room. */
+static void replace(char *text, size_t at, size_t n, const char *word)
 {
     size_t len = strlen(text), more = strlen(word);
     if (len - n + more >= ROOM)
-        return false;
+        return;
     memmove(text + at + more, text + at + n, len - at - n + 1);
     memcpy(text + at, word, more);
-    return true;
 }
 
-/* Change one thing: a value, a byte, a length. */
+/* Change one thing: a byte, a length, a part that comes twice, a value. */
 static void change(char *text)
 {
-    size_t len = strlen(text), at = below(len ? len : 1), n;
+    size_t len = strlen(text), at = below(len ? len : 1), n = below(len - at + 1);
     const char *colon = strpbrk(text + at, ":,[");
+    char part[64];
+    snprintf(part, sizeof(part), "%.*s", (int)n, text + at);
     switch (below(8)) {
     case 0:
         text[at] = (char)(1 + below(255));
         return;
     case 1:
-        n = below(len - at + 1);
         replace(text, at, n < 20 ? n : 20, "");
         return;
-    case 2: { /* repeat a part */
-        char part[64] = "";
-        n = below(sizeof(part));
-        n = n < len - at ? n : len - at;
-        memcpy(part, text + at, n);
+    case 2:
         replace(text, below(len + 1), 0, part);
         return;
-    }
     case 3:
-        replace(text, at, 0, values[below(sizeof(values) / sizeof(values[0]))]);
+        replace(text, at, 0, value());
         return;
-    default: /* a value */
-        if (!colon)
-            return;
-        at = (size_t)(colon - text) + 1;
-        n = strcspn(text + at, ",]}");
-        replace(text, at, n, values[below(sizeof(values) / sizeof(values[0]))]);
+    default:
+        if (colon)
+            replace(text, (size_t)(colon - text) + 1, strcspn(colon + 1, ",]}"), value());
     }
 }
 
@@ -247,14 +233,13 @@ static bool reads(const char *text, bool chat)
 static void test_changed(void)
 {
     const char *runs = getenv("FUZZ_RUNS"), *first = getenv("FUZZ_FIRST");
-    uint64_t from = first ? strtoull(first, NULL, 10) : 0;
-    uint64_t n = runs ? strtoull(runs, NULL, 10) : RUNS, accepted = 0;
+    uint64_t from = first ? strtoull(first, NULL, 10) : 0, accepted = 0;
+    uint64_t n = runs ? strtoull(runs, NULL, 10) : RUNS;
     for (uint64_t i = from; i < from + n; i++) {
         char text[ROOM];
         state = i * UINT64_C(0x9e3779b97f4a7c15) + 1;
         size_t at = below(sizeof(seeds) / sizeof(seeds[0]) + ACCEPTED);
-        snprintf(text, sizeof(text), "%s",
-                 at < ACCEPTED ? requests[at].body : seeds[at - ACCEPTED]);
+        strcpy(text, at < ACCEPTED ? requests[at].body : seeds[at - ACCEPTED]);
         bool chat = strstr(text, "messages") != NULL;
         for (size_t k = 0, changes = 1 + below(4); k < changes; k++)
             change(text);
@@ -264,35 +249,40 @@ static void test_changed(void)
     CHECK(accepted > n / 50 && accepted < n);
 }
 
+/* Whatever allocation fails, a request is read and answered, or refused. */
+static void test_request(size_t i)
+{
+    json_t *in = json_loads(requests[i].body, 0, NULL);
+    long n = 0;
+    CHECK(in);
+    do { /* at first none fails */
+        struct serve_ask a = { 0 };
+        struct serve_error e = { 0 };
+        torture_begin(n);
+        if (serve_request_read(&a, server.serve, in, requests[i].chat, &e)) {
+            CHECK(!e.status);
+            a.events = false; /* there is no text that has some */
+            tell(&a, n == 0);
+        } else {
+            bool memory = e.status == 503;
+            CHECK(memory || e.status == 400);
+            print(serve_error_json(&e), memory ? NO_MEMORY : ERROR, memory || n == 0);
+        }
+        serve_request_free(&a);
+        CHECK(torture_live() == 0);
+    } while (torture_end() + (n++ == 0));
+    printf("request %zu: %ld allocations\n", i, n);
+    json_decref(in);
+}
+
 int main(void)
 {
     const struct serve_options o = { .parallel = 8 };
     json_set_alloc_funcs(malloc, free); /* those that can fail */
     serving_open(&server, &o, SERVING_ALONE);
     test_changed();
-    for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
-        json_t *in = json_loads(requests[i].body, 0, NULL);
-        long n = 0;
-        CHECK(in);
-        do { /* at first none fails */
-            struct serve_ask a = { 0 };
-            struct serve_error e = { 0 };
-            torture_begin(n);
-            if (serve_request_read(&a, server.serve, in, requests[i].chat, &e)) {
-                CHECK(!e.status);
-                a.events = false; /* there is no text that has some */
-                tell(&a, n == 0);
-            } else {
-                CHECK(e.status == 400 || e.status == 503);
-                bool memory = e.status == 503;
-                print(serve_error_json(&e), memory ? NO_MEMORY : ERROR, memory || n == 0);
-            }
-            serve_request_free(&a);
-            CHECK(torture_live() == 0);
-        } while (torture_end() + (n++ == 0));
-        printf("request %zu: %ld allocations\n", i, n);
-        json_decref(in);
-    }
+    for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
+        test_request(i);
     test_strings();
     test_paths();
     serving_close(&server);
