@@ -82,10 +82,12 @@ if systemd-analyze security --offline=true $unit >"$dir/log" 2>&1; then
 fi
 
 # With a longer grace, as in the unit of systemd, a text that takes longer is finished. A line of the
-# log has no text.
+# log has no text. A long name of the cloud's model is cut.
 unit=$(sed -n 's/^ExecStart=.* serve \(--log --grace [0-9]*\) $ARGS$/\1/p' $unit)
 start_cloud --latency 700
-start ${unit:?} --cloud-url "$url"
+e=$(printf '\303\251')
+start ${unit:?} --cloud-url "$url" --cloud-model "$(printf "$e%.0s" $(seq 150))"
+curl -s "$url/mizzle/info" | grep -q '"model":"[^"]*'"$e"'\.\.\.","state":"working"' || fail "a long name of the cloud's model"
 curl -s "$url/v1/completions" --json '{"prompt":"Once","max_tokens":4,"ignore_eos":true,"mizzle":{"policy":"always"}}' >"$dir/reply" &
 client=$!
 wait_for 'curl -s "$url/metrics" | grep -q "^mizzle_slots_busy 1"'
@@ -96,47 +98,40 @@ grep -qE '^method=POST status=200 ms=[0-9]+\.[0-9] tokens=4 cloud=4 client=127.0
 if grep -q Once "$dir/serve"; then fail "--log has the prompt"; fi
 stop_cloud
 
-# The server says once that the cloud is lost, and once that it is back.
+# A cloud that does not answer at the start is not called well; it is asked when it is wanted. The
+# server says once that the cloud is lost, and once that it is back.
 start_cloud
 place=$url
-e=$(printf '\303\251')
-start --cloud-url "$place" --cloud-model "$(printf "$e%.0s" $(seq 150))"
-curl -s "$url/mizzle/info" | grep -q '"model":"[^"]*'"$e"'\.\.\.","state":"working"' || fail "a long name of the cloud's model"
+stop_cloud
+start --cloud-url "$place"
+at=$url by=$server
 ask() { # N: write N tokens of the cloud
-    curl -s "$url/v1/completions" --json '{"prompt":"N '"$1"'","max_tokens":'"$1"',"ignore_eos":true,"mizzle":{"policy":"always"}}' >"$dir/out"
+    curl -s "$at/v1/completions" --json '{"prompt":"N '"$1"'","max_tokens":'"$1"',"ignore_eos":true,"mizzle":{"policy":"always"}}' >"$dir/out"
 }
-health() { curl -s "$url/health" | grep -q "^{\"status\":\"$1\"}$"; }
-ask 4
-health ok || fail "health"
+is() { # HEALTH STATE: what it says of the cloud
+    curl -s "$at/mizzle/info" >"$dir/out"
+    curl -s "$at/health" | grep -q "^{\"status\":\"$1\"}$" && shows '"state":"'"$2"'","why":'
+}
+back() { # N TOKENS: it is, for the Nth time
+    start_cloud --port "${place##*:}"
+    ask "$2"
+    wait_for '[ "$(grep -c "^mizzle: the cloud is back$" "$dir/serve")" = '"$1 ]"
+    is ok working
+}
+grep -q '^mizzle: no answer from the cloud yet: ' "$dir/serve" || fail "$(cat "$dir/serve")"
+is degraded off
+back 1 4
 stop_cloud
 ask 9
 ask 8
 wait_for 'grep -q "^mizzle: the cloud is lost: cloud $place" "$dir/serve"'
-health degraded || fail "health without a cloud"
-curl -s "$url/metrics" | grep -q '^mizzle_cloud_lost 1$' || fail "metrics without a cloud"
-served=$server served_at=$url
-start_cloud --port "${place##*:}"
-url=$served_at server=$served
-ask 100
-wait_for 'grep -q "^mizzle: the cloud is back$" "$dir/serve"'
-health ok || fail "health with the cloud again"
-[ "$(grep -c 'the cloud is' "$dir/serve")" = 2 ] || fail "$(cat "$dir/serve")"
-stop_server TERM 0
+is degraded paused
+curl -s "$at/metrics" | grep -q '^mizzle_cloud_lost 1$' || fail "metrics without a cloud"
+back 2 100
+[ "$(grep -c 'the cloud is' "$dir/serve")" = 3 ] || fail "$(cat "$dir/serve")"
 stop_cloud
-
-# One that does not answer at the start is not called well; it is asked when it is wanted.
-state() { curl -s "$url/mizzle/info" | grep -q '"state":"'"$1"'","why":'; }
-start --cloud-url "$place"
-grep -q '^mizzle: no answer from the cloud yet: ' "$dir/serve" || fail "$(cat "$dir/serve")"
-health degraded && state off || fail "a cloud that was never reached"
-served=$server served_at=$url
-start_cloud --port "${place##*:}"
-url=$served_at server=$served
-ask 4
-wait_for 'grep -q "^mizzle: the cloud is back$" "$dir/serve"'
-health ok && state working || fail "a cloud that was reached late"
+server=$by
 stop_server TERM 0
-stop_cloud
 
 # A threshold stands where there is a score.
 ask() { # WISHES: ask with them in the object "mizzle"
