@@ -177,8 +177,8 @@ soak: $(BUILD)/tests/router/soak
 	@$(RUN) $< $(TOKENS)
 
 # Serve 64 clients with 100,000 requests (REQUESTS=), one in ten rude, and compare each answer.
-soak-serve: $(BUILD)/tests/tools/serve/soak
-	@$(RUN) $< $(REQUESTS)
+soak-serve: $(BUILD)/tests/tools/serve/t_serve_many
+	@$(RUN) $< $(or $(REQUESTS),100000)
 
 # Give the readers of files RUNS mutated files each, and a tenth of it to those that open whole
 # models. It takes clang, whose libFuzzer mutates.
@@ -400,7 +400,7 @@ web: all build/web/mizzle.wasm
 # that depend on what was found, rebuild one object. So a build can begin with the objects of one that
 # differs in these (.ci/run), and a new set compiles two files.
 $(LIB) $(TOOLS) $(TLIB) $(BUILD)/mizzle $(BUILD)/libmizzle.a $(BUILD)/$(SONAME) $(TESTS) $(KTESTS) \
-    $(BUILD)/tests/router/soak $(BUILD)/tests/tools/serve/soak $(FUZZERS): $(BUILD)/parts
+    $(BUILD)/tests/router/soak $(FUZZERS): $(BUILD)/parts
 OWN := $(patsubst %,$(BUILD)/%,tools/run/prompt_input $(LINUX_USERS) \
     $(addprefix kernels/,kernels openblas sys/cpu) $(filter \
     kernels/x86/% kernels/arm/% exercises/%,$(patsubst flags.%,%,$(filter flags.%,$(.VARIABLES)))))
