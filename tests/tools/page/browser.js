@@ -34,7 +34,8 @@ function heard(page) {
     Object.assign(page, { errors: [], requests: [] });
     page.on('pageerror', (e) => page.errors.push(e.message));
     page.on('console', (m) => {
-        if (m.type() === 'error' && !/status of/.test(m.text())) page.errors.push(m.text());
+        const own = m.type() === 'error' && !/status of|ERR_FAILED/.test(m.text());
+        if (own) page.errors.push(m.text());
     });
     page.on('request', (r) => page.requests.push(r.url()));
     page.on('dialog', (d) => page.errors.push(`dialog: ${d.message()}`) && d.dismiss());
@@ -54,11 +55,27 @@ class Bench {
         return b;
     }
 
-    /* Do a part of the checks, and close the pages that it opened. */
+    /* Do a part of the checks. The pages that it opened, which are closed, had no error and no
+     * dialog, breached no policy and asked nobody but their own server, unless they are wild. */
     async part(f) {
-        const own = Object.assign(Object.create(this), { contexts: [] });
+        const own = Object.assign(Object.create(this), { pages: [] });
         await f(own).catch((e) => this.check(e.message.split('\n')[0], false, e.stack));
-        for (const context of own.contexts) await context.close();
+        for (const page of own.pages) {
+            const away = (u) => !u.startsWith(page.home) && !/^(data|blob):/.test(u),
+                breaches = await page.evaluate(() => window.seen?.breaches ?? []).catch(() => []),
+                found = [...page.errors, ...breaches, ...page.requests.filter(away)];
+            if (!page.wild) await this.is(`${f.name || 'a part'}: nothing is wrong with its pages`, found, []);
+            await page.context().close();
+        }
+    }
+
+    /* Open a page in a fresh profile. */
+    async visit(home, options = {}) {
+        const context = await this.browser.newContext({ viewport: LARGE, ...options });
+        const page = Object.assign(heard(await context.newPage()), { home });
+        this.pages.push(page);
+        await page.addInitScript(observe);
+        return page;
     }
 
     /* Say how it went, and end the program. */
@@ -69,17 +86,13 @@ class Bench {
         process.exit(this.failed.length || !this.passed.length ? 1 : 0);
     }
 
-    /* Open the page in a fresh profile; errors and requests to elsewhere are kept. */
+    /* Open the page of a server. */
     async page(options = {}, url = this.url) {
         const { info = (i) => i, opens = false, ...rest } = options;
-        const context = await this.browser.newContext({ viewport: SMALL, ...rest });
-        this.contexts.push(context);
-        const page = await context.newPage();
+        const page = await this.visit(url, { viewport: SMALL, ...rest });
         /* Ask seldom, because asking before each frame would make the browser draw them all. */
         const wait = page.waitForFunction.bind(page);
         page.waitForFunction = (f, arg, o) => wait(f, arg, { polling: 50, ...o });
-        heard(page);
-        await page.addInitScript(observe);
         /* Scripts are the mock's; all else is the server's. */
         const path = (r) => new URL(r.url()).pathname;
         await page.route('**/v1/**', (r) => {
@@ -177,9 +190,10 @@ async function ended(page) {
     );
 }
 
-/* Keep the texts of the page as a file and return where it lies. */
-async function save(page, at) {
+/* Keep the texts of the page as a file in $DIR and return where it lies. */
+async function save(page, name) {
     const [file] = await Promise.all([page.waitForEvent('download'), page.click('#save')]);
+    const at = `${process.env.DIR}/${name}.html`;
     await file.saveAs(at);
     return at;
 }
@@ -213,6 +227,21 @@ const everything = (page, selector) =>
         return root.textContent + all.map((a) => a.value).join(' ');
     });
 
+/* Characters that must not reach the document: controls and those that reorder text. */
+const FORBIDDEN = new RegExp(
+    '[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u061c\\u200b\\u200e\\u200f' +
+        '\\u2028-\\u202e\\u2060-\\u2069\\ufeff]'
+);
+
+/* Nothing that a text said was made an element, or stands in the document as such a character. */
+async function harmless(bench, page, what, made, root) {
+    await bench.rows(page, [[`${what}: no element was made`, made, 0]]);
+    const text = (await everything(page, root)).replace(/\r/g, ''),
+        at = text.search(FORBIDDEN);
+    const near = text.slice(Math.max(at - 80, 0), at + 40);
+    bench.check(`${what}: no control character is in the document`, at < 0, near);
+}
+
 const { HOSTILE } = mock;
-module.exports = { LARGE, SMALL, HOSTILE, Bench, json, mode, count, texts, everything };
+module.exports = { LARGE, SMALL, HOSTILE, Bench, json, mode, count, texts, harmless };
 Object.assign(module.exports, { heard, shot, write, begin, ended, save });

@@ -1,27 +1,8 @@
 /* Texts of a model, a prompt or a server that try to be more than text. */
 'use strict';
-const { write, shot, HOSTILE, texts, everything } = require('./browser.js');
+const { write, shot, HOSTILE, texts, harmless } = require('./browser.js');
 
-/* Characters that must not reach the document: controls and those that reorder text. */
-const FORBIDDEN = new RegExp(
-    '[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u061c\\u200b\\u200e\\u200f' +
-        '\\u2028-\\u202e\\u2060-\\u2069\\ufeff]'
-);
-
-async function harmless(bench, page, what) {
-    const made = ':is(#thread, #details) :is(script, img, a), #thread :is(svg, iframe)',
-        elsewhere = (u) => !u.startsWith(bench.url) && !/^(data|blob|file):/.test(u);
-    await bench.rows(page, [
-        [`${what}: no element was made`, made, 0],
-        [`${what}: the policy is not breached`, () => window.seen.breaches, []],
-    ]);
-    const text = (await everything(page, 'html')).replace(/\r/g, ''),
-        at = text.search(FORBIDDEN);
-    const near = text.slice(Math.max(at - 80, 0), at + 40);
-    bench.check(`${what}: no control character is in the document`, at < 0, near);
-    await bench.is(`${what}: no error, no dialog`, page.errors, []);
-    await bench.is(`${what}: no request went elsewhere`, page.requests.filter(elsewhere), []);
-}
+const MADE = ':is(#thread, #details) :is(script, img, a), #thread :is(svg, iframe)';
 
 async function tokens(bench) {
     const page = await bench.page();
@@ -53,7 +34,7 @@ async function tokens(bench) {
     for (let i = 0; i < HOSTILE.length + 1; i++)
         await page.locator('.answer >> nth=1 >> .t').nth(i).dispatchEvent('click');
     await bench.says(page, '#details', 'details of all of them open', /Token/);
-    await harmless(bench, page, 'tokens');
+    await harmless(bench, page, 'tokens', MADE, 'html');
     await shot(page, 'hostile');
 }
 
@@ -71,7 +52,7 @@ async function elsewhere(bench) {
     await write(page, `@refuse ${evil}`);
     await page.locator('#banner:not(:empty)').waitFor();
     await bench.is('a hostile reason is one line', page.textContent('#banner'), /<\/script>/);
-    await harmless(bench, page, 'prompt and server');
+    await harmless(bench, page, 'prompt and server', MADE, 'html');
 }
 
 module.exports = [tokens, elsewhere];

@@ -9,5 +9,5 @@ echo sesame >"$dir/key"
 start -m $edge --cloud off --api-key-file "$dir/key"
 locked=$url
 [ -n "${PAGE_URL:-}" ] || start
-PAGE_URL=${PAGE_URL:-$url} LOCKED_URL=$locked CHROMIUM=$chromium NODE_PATH=$modules \
+PAGE_URL=${PAGE_URL:-$url} LOCKED_URL=$locked DIR=$dir CHROMIUM=$chromium NODE_PATH=$modules \
     node tests/tools/page/page_check.js ${PAGE_CHECKS:-}
