@@ -7,6 +7,7 @@
 #include "router/mizzle.h"
 #include "tests/support/test.h"
 #include "tests/support/gguf_model.h"
+#include "tests/support/letters.h"
 #include "weights/gguf_write.h"
 
 enum { BYTES = 256, MERGES = 4, VOCAB = BYTES + MERGES + 1, PROMPT = 150, TOKENS = 12, SHAPES = 6 };
@@ -26,28 +27,20 @@ static const struct {
 /* A vocabulary of GPT-2's letters for all bytes, a few merges and one added token. */
 static void write_vocabulary(struct ggufw *g)
 {
-    static char letter[BYTES][3];
-    static const char *const merges[MERGES] = { "a b", "b a", "ab ab", "\xc4\xa0 ab" };
+    static char letter[BYTES][5];
     static const char blank[] = "\xc4\xa0"
                                 "ab"; /* apart: an escape takes all digits behind it */
-    static const char *const merged[MERGES] = { "ab", "ba", "abab", blank };
+    static const char *const merges[MERGES] = { "a b", "b a", "ab ab", "\xc4\xa0 ab" };
+    static const char *const added[] = { "ab", "ba", "abab", blank, "<|x|>" };
     struct str pieces[VOCAB], pairs[MERGES];
     int32_t types[VOCAB];
-    unsigned next = 256;
-    for (unsigned b = 0; b < BYTES; b++) {
-        bool self = (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174;
-        unsigned c = self ? b : next++;
-        letter[b][0] = (char)(c < 128 ? c : 0xc0 | c >> 6);
-        letter[b][1] = (char)(c < 128 ? 0 : 0x80 | (c & 63));
-        pieces[b] = (struct str){ letter[b], strlen(letter[b]) };
-    }
-    for (size_t i = 0; i < MERGES; i++) {
-        pieces[BYTES + i] = (struct str){ merged[i], strlen(merged[i]) };
-        pairs[i] = (struct str){ merges[i], strlen(merges[i]) };
-    }
-    pieces[VOCAB - 1] = (struct str){ "<|x|>", 5 };
-    for (size_t i = 0; i < VOCAB; i++)
+    for (unsigned i = 0; i < VOCAB; i++) {
+        const char *text = i < BYTES ? letter[i] : added[i - BYTES];
+        pieces[i] = (struct str){ text, i < BYTES ? letter_of(letter[i], i) : strlen(text) };
         types[i] = i + 1 < VOCAB ? 1 : 3;
+    }
+    for (size_t i = 0; i < MERGES; i++)
+        pairs[i] = (struct str){ merges[i], strlen(merges[i]) };
     ggufw_str(g, "tokenizer.ggml.model", "gpt2");
     ggufw_str(g, "tokenizer.ggml.pre", "qwen2");
     ggufw_strs(g, "tokenizer.ggml.tokens", pieces, VOCAB);
