@@ -103,23 +103,16 @@ static inline char *slurp_all(const char *name, size_t *n)
     return text;
 }
 
-/* Return how many descriptors a process has open; 0 where that cannot be known. */
-static inline size_t descriptors_of(pid_t pid)
+/* Return how many descriptors this process has open; 0 where that cannot be known. */
+static inline size_t descriptors(void)
 {
-    char fds[64];
     size_t n = 0;
-    snprintf(fds, sizeof(fds), "/proc/%ld/fd", (long)pid);
-    DIR *d = opendir(fds);
+    DIR *d = opendir("/proc/self/fd");
     while (d && readdir(d))
         n++;
     if (d)
         closedir(d);
     return n;
-}
-
-static inline size_t descriptors(void)
-{
-    return descriptors_of(getpid());
 }
 
 /* Call print and return what it printed on stdout, at most a MiB - 1, in static storage. */
