@@ -94,7 +94,8 @@ for name in "$@" tests/t_*.sh tests/*/t_*.sh tests/*/*/t_*.sh tests/lab/t_*.py; 
     name=${name%.sh} name=${name%.py}
     wanted "$name" || continue
     case $name in
-    */t_milli | */t_router_collect | */t_eval | */t_run | */t_router_cli | */t_bench | */t_page | \
+    */t_page | */t_dist | */t_convert | */t_cli | */t_command_faults | \
+        */t_milli | */t_router_collect | */t_eval | */t_run | */t_router_cli | */t_bench | \
         */t_exercises | */t_embed | */t_int8 | */t_types | */t_session_exact | \
         */t_kernels | */t_ahead | */t_chat_jinja | */t_explain_page | */t_eval_* | tests/lab/*)
         slow="$slow $name"

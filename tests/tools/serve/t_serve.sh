@@ -215,13 +215,10 @@ for from in file environment; do
         start ${entry:?} -m $edge --cloud off
         unset MIZZLE_SERVE_KEY
     fi
-    for row in "200 /health" "200 /" "401 /v1/models" "401 /mizzle/info"; do
-        got=$(curl -s -o "$dir/out" -w '%{http_code}' "$url${row#* }")
-        [ "$got" = "${row% *}" ] || fail "$from: ${row#* }: status $got"
+    for row in "401 sesam" "200 sesame"; do # t_serve_refusals.c knows what needs the key
+        got=$(curl -s -o "$dir/out" -w '%{http_code}' -H "Authorization: Bearer ${row#* }" "$url/v1/models")
+        [ "$got" = "${row% *}" ] || fail "$from: status $got, not $row"
     done
-    got=$(curl -s -o "$dir/out" -w '%{http_code}' -H 'Authorization: Bearer sesame' \
-        "$url/v1/models")
-    [ "$got" = 200 ] || fail "$from: status $got with the key"
     if grep -q sesame "$dir/serve"; then fail "it prints the key"; fi
     # A cloud that refuses from the beginning is one that may be asked again, not none.
     MIZZLE_API_KEY=wrong expect 0 run -m $edge --cloud-url "$url" --threshold 1 -p Once -n 2 --json

@@ -212,11 +212,9 @@ static void same(const char *who, size_t i, uint64_t up, uint64_t down, size_t *
 static void test_served_bytes(void)
 {
     const struct serve_options so = { .parallel = 2, .queue = 2 };
-    struct routing_options mo = routing_defaults;
+    struct routing_options mo = of_serve(&parts[0], proxy);
     struct serving server = { 0 };
     size_t late = 0;
-    mo.engine = (struct engine_options){ .model = serving_model, .threads = 1 };
-    mo.cloud_url = rude_url(proxy);
     mo.policy = "entropy";
     mo.threshold = 0.99;
     serving_open_for(&server, &so, &mo);
@@ -233,14 +231,10 @@ static void test_served_bytes(void)
 
 static void test_library_bytes(void)
 {
-    struct mizzle_options o;
+    struct mizzle_options o = of_library(&parts[0], proxy);
     struct mizzle *m;
     char text[40];
     size_t late = 0;
-    mizzle_options_init(&o, sizeof(o));
-    o.model = serving_model;
-    o.threads = 1;
-    o.cloud_url = rude_url(proxy);
     o.policy = "entropy";
     o.threshold = 0.99;
     for (size_t i = 0; i < BYTE_TEXTS; i++) {
