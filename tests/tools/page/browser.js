@@ -6,6 +6,11 @@ const mock = require('./mock.js');
 
 const AXE = fs.readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 
+/* axe-core's options. Most of its time goes to the contrast of colours, which alone differs in the
+ * dark and does not depend on the width of the window. */
+const CONTRAST = { runOnly: ['color-contrast'] };
+const ALL_ELSE = { rules: { 'color-contrast': { enabled: false } } };
+
 const LARGE = { width: 1280, height: 860 };
 const SMALL = { width: 1000, height: 660 }; /* the same layout, and less to paint */
 
@@ -243,5 +248,5 @@ async function harmless(bench, page, what, made, root) {
 }
 
 const { HOSTILE } = mock;
-module.exports = { LARGE, SMALL, HOSTILE, Bench, json, mode, count, texts, harmless };
+module.exports = { CONTRAST, ALL_ELSE, LARGE, SMALL, HOSTILE, Bench, json, mode, count, texts, harmless };
 Object.assign(module.exports, { heard, shot, write, begin, ended, save });

@@ -1,6 +1,6 @@
 /* Everybody can use it: axe-core in all states and looks, contrast, sentences, motion, 320 px. */
 'use strict';
-const { LARGE, write, texts, shot } = require('./browser.js');
+const { ALL_ELSE, CONTRAST, LARGE, write, texts, shot } = require('./browser.js');
 
 const LOOKS = {
     light: { colorScheme: 'light', viewport: LARGE },
@@ -9,21 +9,24 @@ const LOOKS = {
     narrow: { colorScheme: 'light', viewport: { width: 320, height: 640 }, hasTouch: true },
 };
 
+/* What axe-core has to look at anew. */
+const RULES = { dark: CONTRAST, forced: CONTRAST, narrow: ALL_ELSE };
+
 /* The states of the page in one look. */
 async function look(bench, name, options) {
     const page = await bench.page({ ...options, bypassCSP: true });
-    await bench.axe(page, `${name}: empty`);
+    await bench.axe(page, `${name}: empty`, RULES[name]);
     await write(page, `@plain${'\nof many lines'.repeat(20)}`);
     await page.click('.turn .cloud >> nth=0');
     if (name === 'narrow') await shot(page, 'narrow-details');
-    await bench.axe(page, `${name}: details open`);
+    await bench.axe(page, `${name}: details open`, RULES[name]);
     await page.click('#details .close');
     await page.$eval('#settings', (e) => (e.open = true));
     await page.check('#colour [value=score]');
     await page.check('#side');
     await write(page, '@fail');
     await page.fill('#threshold', '0.95');
-    await bench.axe(page, `${name}: side by side, shades, banner, settings`);
+    await bench.axe(page, `${name}: side by side, shades, banner, settings`, RULES[name]);
     const beyond = () => document.documentElement.scrollWidth - innerWidth,
         what = `${name}: nothing is wider than the window`;
     await bench.rows(page, [[what, beyond, (n) => n <= 0]]);

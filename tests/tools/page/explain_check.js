@@ -3,7 +3,7 @@
 'use strict';
 const fs = require('fs');
 const zlib = require('zlib');
-const { Bench, count, harmless, shot, texts } = require('./browser.js');
+const { ALL_ELSE, Bench, CONTRAST, count, harmless, shot, texts } = require('./browser.js');
 
 const DIR = process.env.DIR;
 const json = JSON.parse(fs.readFileSync(`${DIR}/page.json`, 'utf8'));
@@ -221,12 +221,6 @@ async function keys(bench) {
     await page.waitForFunction(() => location.hash === `#p=56&l=2&h=5`);
 }
 
-/* axe-core's options. Most of its time goes to the contrast of colours, which alone differs in the
- * dark and does not depend on the width of the window. */
-const EVERYTHING = {},
-    CONTRAST = { runOnly: ['color-contrast'] },
-    ALL_ELSE = { rules: { 'color-contrast': { enabled: false } } };
-
 /* In the page: what of ladder and heads is out of sight, and headings that stand otherwise than
  * what is below them. */
 function cut() {
@@ -260,7 +254,7 @@ async function look(bench, page, name, axe) {
 /* All looks of one page. */
 async function looks(bench) {
     const page = await open(bench, { bypassCSP: true, colorScheme: 'light' }, 'page', '#p=52');
-    await look(bench, page, 'light', EVERYTHING);
+    await look(bench, page, 'light', {});
     await page.emulateMedia({ colorScheme: 'dark' });
     await look(bench, page, 'dark', CONTRAST);
     await page.setViewportSize({ width: 760, height: 1000 });
