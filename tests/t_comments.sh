@@ -11,9 +11,8 @@ trap 'rm -rf "$tmp"' EXIT
 # Names of other projects, files and systems that comments may mention.
 cat >"$tmp/foreign" <<END
 hidden_states conf_model route_extract_answer extract_math_answer src/utils/io_format.py
-create_error_response vectors_sip128 requires_grad weights_only n_embd
-scale_w scale_x FEAT_DotProd FEAT_I8MM HWCAP2_I8MM NFC_Quick_Check White_Space
-GGML_NATIVE llama_ftype cblas.h ggml.h app.c app.py
+create_error_response n_embd scale_w scale_x FEAT_DotProd FEAT_I8MM HWCAP2_I8MM NFC_Quick_Check White_Space
+llama_ftype cblas.h ggml.h app.c app.py
 stop_reason service_tier kv_transfer_params total_retractions reasoning_tokens has_new_line stopping_word
 END
 
