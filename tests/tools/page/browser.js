@@ -69,7 +69,8 @@ class Bench {
             const away = (u) => !u.startsWith(page.home) && !/^(data|blob):/.test(u),
                 breaches = await page.evaluate(() => window.seen?.breaches ?? []).catch(() => []),
                 found = [...page.errors, ...breaches, ...page.requests.filter(away)];
-            if (!page.wild) await this.is(`${f.name || 'a part'}: nothing is wrong with its pages`, found, []);
+            const what = `${f.name || 'a part'}: nothing is wrong with its pages`;
+            if (!page.wild) await this.is(what, found, []);
             await page.context().close();
         }
     }
@@ -248,5 +249,5 @@ async function harmless(bench, page, what, made, root) {
 }
 
 const { HOSTILE } = mock;
-module.exports = { CONTRAST, ALL_ELSE, LARGE, SMALL, HOSTILE, Bench, json, mode, count, texts, harmless };
-Object.assign(module.exports, { heard, shot, write, begin, ended, save });
+module.exports = { LARGE, SMALL, HOSTILE, Bench, json, mode, count, texts, harmless };
+Object.assign(module.exports, { CONTRAST, ALL_ELSE, heard, shot, write, begin, ended, save });

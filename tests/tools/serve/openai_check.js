@@ -53,7 +53,8 @@ const CHECKS = {
     },
     async 'the helper for streams, with three choices'() {
         const body = { model, messages, max_tokens: 8, n: 3, temperature: 1, seed: 5 },
-            said = (reply) => [reply.system_fingerprint, ...reply.choices.map((c) => c.message.content)];
+            texts = (reply) => reply.choices.map((c) => c.message.content),
+            said = (reply) => [reply.system_fingerprint, ...texts(reply)];
         const streamed = await chats.stream(body).finalChatCompletion();
         assert.deepEqual(said(streamed), said(await chats.create(body)));
     },
@@ -77,17 +78,21 @@ const CHECKS = {
     async errors() {
         strict.apiKey = 'sesame';
         const other = strict.withOptions({ apiKey: 'other' });
-        for (const [asked, type, fields] of [
-            [chats.create({ model, messages, temperature: -1 }), 'BadRequest', { param: 'temperature' }],
+        for (const [ask, type, fields] of [
             [
-                open.completions.create({ model, prompt: 'a '.repeat(3000) }),
+                () => chats.create({ model, messages, temperature: -1 }),
+                'BadRequest',
+                { param: 'temperature' },
+            ],
+            [
+                () => open.completions.create({ model, prompt: 'a '.repeat(3000) }),
                 'BadRequest',
                 { status: 400, code: 'context_length_exceeded' },
             ],
-            [strict.models.retrieve('gpt-4o'), 'NotFound', { status: 404 }],
-            [other.models.list(), 'Authentication', { status: 401 }],
+            [() => strict.models.retrieve('gpt-4o'), 'NotFound', { status: 404 }],
+            [() => other.models.list(), 'Authentication', { status: 401 }],
         ]) {
-            const e = await asked.then(assert.fail, (e) => e);
+            const e = await ask().then(assert.fail, (e) => e);
             assert.ok(e instanceof OpenAI[`${type}Error`] && /^req-/.test(e.requestID), e);
             for (const name in fields) assert.equal(e[name], fields[name]);
         }
