@@ -90,9 +90,7 @@ ifeq ($(MODE),release)
 flags.model/train/train_pass := -O3
 flags.model/train/train_attn := -O3
 flags.model/train/train_step := -O3
-flags.router/learn/fit_batch := -O3
-flags.router/learn/fit_mlp   := -O3
-flags.router/learn/fit_citer := -O3
+flags.router/learn/fit_mlp := -O3
 flags.tools/lab/eval/statistics := -O3
 endif
 LINUX_USERS := kernels/sys/os tests/kernels/t_pool tools/lab/machine/limits

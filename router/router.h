@@ -113,10 +113,8 @@ size_t router_dim(const struct router *r); /* all inputs; 0 for a table */
 /* Return how many of them a network reads besides the hidden state: features, or, a deep one, the
  * largest logits and the embedding of the local model's own token. */
 size_t router_extra(const struct router *r);
-/* Return how many of the largest logits a deep one reads, and set extra[router_logits] to them; of
- * others 0, and nothing. */
+/* Return how many of the largest logits a deep one reads; of others 0. */
 size_t router_logits(const struct router *r);
-void router_largest(const struct router *r, float *extra, const float *logits, size_t size);
 /* Return what it is. PLAIN: a network without hidden states. */
 enum router_kind { ROUTER_NONE, ROUTER_TABLE, ROUTER_PLAIN, ROUTER_NETWORK };
 enum router_kind router_kind(const struct router *r);

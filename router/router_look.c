@@ -90,12 +90,6 @@ size_t router_logits(const struct router *r)
     return r->deep ? deep_sizes(r->deep).logits : 0;
 }
 
-void router_largest(const struct router *r, float *extra, const float *logits, size_t size)
-{
-    if (router_logits(r))
-        deep_largest(extra, router_logits(r), logits, size);
-}
-
 enum router_kind router_kind(const struct router *r)
 {
     bool blind = r->dim == router_extra(r) && !r->on_score && !r->deep;
@@ -132,7 +126,8 @@ void router_look(const struct router *r, float *extra, const struct router_token
     }
     if (!r->deep)
         features_of(extra, &t->text, t->logits, t->size, r, r->k);
-    router_largest(r, extra, t->logits, t->size);
+    if (router_logits(r))
+        deep_largest(extra, router_logits(r), t->logits, t->size);
     if (r->deep && deep_sizes(r->deep).token)
         panels_row(extra + router_logits(r), t->embedding, t->id);
 }

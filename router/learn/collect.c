@@ -1,40 +1,49 @@
 #include "router/learn/collect_internal.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/kernels.h"
+#include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
-#include "net/cloud_port.h"
 #include "router/texts/texts.h"
 #include "router/texts/turn.h"
 
-enum { STOP_SLICE_NS = 20000000 }; /* how often to look for an interruption */
+enum { KEEP_SEED = 1 }; /* rows in which both models agree */
 
-static const char *const label_names[] = { "match", "citer", "divergent", "gain" };
+/* The kinds of labels. */
+static const struct label_kind {
+    const char *name;
+    bool asks;                    /* where the edge is wrong, the cloud says its token */
+    enum collect_writer rolls_by; /* who writes an answer to its end after a token */
+} kinds[] = { [COLLECT_MATCH] = { "match", false, COLLECT_EDGE },
+              [COLLECT_CITER] = { "citer", true, COLLECT_EDGE },
+              [COLLECT_DIVERGENT] = { "divergent", true, COLLECT_CLOUD },
+              [COLLECT_GAIN] = { "gain", true, COLLECT_EDGE } };
 
 const char *collect_labels_name(enum collect_labels l)
 {
-    return label_names[l];
+    return kinds[l].name;
 }
 
 bool collect_labels_parse(enum collect_labels *out, const char *name)
 {
-    for (size_t i = 0; i < sizeof(label_names) / sizeof(*label_names); i++)
-        if (!strcmp(name, label_names[i])) {
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        if (!strcmp(name, kinds[i].name)) {
             *out = (enum collect_labels)i;
             return true;
         }
     return false;
 }
 
-bool collect_same(const struct collect *c, uint32_t a, uint32_t b)
+/* True when two ids are equal or both end the text. */
+static bool collect_same(const struct collect *c, int32_t a, int32_t b)
 {
-    return a == b || (tokenizer_is_eog(c->tok, a) && tokenizer_is_eog(c->tok, b));
+    return a == b ||
+           (tokenizer_is_eog(c->tok, (uint32_t)a) && tokenizer_is_eog(c->tok, (uint32_t)b));
 }
 
 /* Begin with all texts, and leave out those that do not fit into the context. */
@@ -49,7 +58,7 @@ static int collect_fit(struct collect_run *r, struct collect_text *texts, struct
             return err_set(err, ERR_ARG, "collect: text %zu: the prompt is empty", s->first + i);
         t->left_out = t->n > context || (t->n == t->prompt && t->n == context);
         s->counts.too_long += t->left_out;
-        if (!c->cloud && t->n == t->prompt && !t->left_out)
+        if (!c->texts && t->n == t->prompt && !t->left_out)
             return err_set(err, ERR_ARG,
                            "collect: text %zu: there is neither a reference answer nor a cloud",
                            s->first + i);
@@ -57,7 +66,6 @@ static int collect_fit(struct collect_run *r, struct collect_text *texts, struct
             .run = r, .text = t, .number = s->first + i, .read = { .dim = s->samples.dim }
         };
         r->works[i].too_long = t->left_out;
-        r->works[i].stage = t->left_out ? COLLECT_DONE : COLLECT_NEW;
     }
     return OK;
 }
@@ -86,7 +94,7 @@ static int collect_add(struct collect_work *w, const struct collect *c, size_t a
     struct sample_row row;
     collect_row(&row, w, c, ids, at, session_logits(c->session, back));
     row.gold = (int32_t)ids[at];
-    row.label = collect_same(c, (uint32_t)row.edge, ids[at]);
+    row.label = collect_same(c, row.edge, row.gold);
     row.way = (uint8_t)(row.label                       ? SAMPLE_EDGE_RIGHT
                         : c->o->labels == COLLECT_MATCH ? SAMPLE_EDGE_WRONG
                                                         : SAMPLE_UNDECIDED);
@@ -96,10 +104,41 @@ static int collect_add(struct collect_work *w, const struct collect *c, size_t a
     return samples_add(&w->read, x, &row, err);
 }
 
-/* Run the edge over a text, add its rows, and begin to ask the cloud where the edge is wrong. */
-static int collect_read(struct collect_run *r, struct collect_work *w, struct err *err)
+/* Let the models write what a text lacks: its answer. */
+static int collect_answers(struct collect_run *r, struct err *err)
 {
-    struct collect *c = r->c;
+    const struct collect *c = r->c;
+    const bool gain = c->o->labels == COLLECT_GAIN;
+    const enum collect_writer by = gain ? COLLECT_EDGE : COLLECT_CLOUD;
+    int rc = OK;
+    for (size_t i = 0; rc == OK && i < r->s->ntexts; i++) {
+        struct collect_work *w = &r->works[i];
+        if (w->text->left_out || w->text->n > w->text->prompt)
+            continue;
+        rc = collect_chain(w, by, w->text->prompt, NULL, c->o->max_tokens, gain, 0, err);
+        if (rc == OK && gain)
+            rc = samples_reserve(&w->read, w->chains->most - w->text->prompt, err);
+    }
+    if (rc == OK)
+        rc = collect_write(r, by, err);
+    for (size_t i = 0; rc == OK && i < r->s->ntexts; i++) {
+        struct collect_work *w = &r->works[i];
+        struct collect_text *t = w->text;
+        if (!w->nchains || t->left_out)
+            continue;
+        free(t->ids);
+        t->ids = w->chains->ids;
+        t->n = w->chains->n;
+        w->chains->ids = NULL;
+        w->written = !gain;
+        collect_chains_drop(w);
+    }
+    return rc;
+}
+
+/* Run the edge over a text, and add its rows. */
+static int collect_read(struct collect_work *w, struct collect *c, struct err *err)
+{
     const struct collect_text *t = w->text;
     size_t at = session_sync(c->session, t->ids, t->prompt - 1), n;
     int rc = samples_reserve(&w->read, t->n - t->prompt, err);
@@ -112,42 +151,48 @@ static int collect_read(struct collect_run *r, struct collect_work *w, struct er
             rc = collect_add(w, c, at + 1 + j, n - 1 - j, err);
     }
     turn_give(c->o->turn);
-    c->stats.tokens += t->n - t->prompt;
-    for (size_t i = 0; rc == OK && i < w->read.n; i++)
-        if (w->read.rows[i].way == SAMPLE_UNDECIDED)
-            rc = collect_chain_open(w, c, t->prompt + i, NULL, 1, false, i, err);
     return rc;
 }
 
-int collect_take_answer(struct collect_work *w, struct err *err)
+/* Ask for the cloud's tokens in a text's undecided rows. A model of this process reads the text
+ * once, and writes the last one. */
+static int collect_ask(struct collect_work *w, const struct collect *c, struct err *err)
 {
-    struct collect_text *t = w->text;
-    const struct collect_chain *chain = &w->chains[w->first];
-    size_t bytes = chain->n * sizeof(*t->ids);
-    uint32_t *ids = realloc(t->ids, bytes);
-    if (!ids)
-        return err_set(err, ERR_NOMEM, "collect: out of memory");
-    memcpy(ids, chain->ids, bytes);
-    t->ids = ids;
-    t->n = chain->n;
-    w->written = true;
-    return OK;
+    size_t last = SIZE_MAX;
+    int rc = OK;
+    for (size_t i = 0; rc == OK && i < w->read.n; i++) {
+        struct sample_row *row = &w->read.rows[i];
+        if (w->written)
+            row->cloud = row->way == SAMPLE_UNDECIDED ? row->gold : row->cloud;
+        if (row->way != SAMPLE_UNDECIDED || row->cloud != SAMPLE_NOT_ASKED)
+            continue;
+        last = i;
+        if (!c->large)
+            rc = collect_chain(w, COLLECT_CLOUD, w->text->prompt + i, NULL, 1, false, i, err);
+    }
+    return rc != OK || !c->large || last == SIZE_MAX
+               ? rc
+               : collect_chain(w, COLLECT_READS, w->text->prompt + last, NULL, 1, false, last, err);
 }
 
-/* Take the cloud's tokens, and decide the rows that need nothing else. */
-static void collect_take_tokens(struct collect_work *w, const struct collect *c)
+/* Decide the rows that need nothing but the cloud's tokens. */
+static void collect_decide(struct collect_work *w, const struct collect *c)
 {
-    for (size_t i = w->first; i < w->nchains; i++) {
-        const struct collect_chain *chain = &w->chains[i];
-        struct sample_row *r = &w->read.rows[chain->row];
-        uint32_t cloud = chain->ids[chain->n - 1];
-        r->cloud = (int32_t)cloud;
-        if (c->o->labels == COLLECT_CITER && collect_same(c, cloud, (uint32_t)r->gold)) {
-            r->way = SAMPLE_CLOUD_RIGHT;
-        } else if (c->o->labels == COLLECT_DIVERGENT && collect_same(c, cloud, (uint32_t)r->edge)) {
-            r->way = SAMPLE_AGREED;
-            r->label = 1;
-        }
+    const enum collect_labels labels = c->o->labels;
+    for (size_t i = 0; i < w->read.n; i++) {
+        struct sample_row *row = &w->read.rows[i];
+        if (row->way != SAMPLE_UNDECIDED)
+            continue;
+        bool agreed = labels != COLLECT_CITER && collect_same(c, row->edge, row->cloud);
+        row->label = agreed || labels == COLLECT_GAIN;
+        if (labels == COLLECT_CITER && collect_same(c, row->cloud, row->gold))
+            row->way = SAMPLE_CLOUD_RIGHT;
+        else if (agreed)
+            row->way =
+                labels == COLLECT_GAIN &&
+                        rand_below(KEEP_SEED, (uint64_t)w->number << 32 | i, SAMPLE_AGREED_FOR)
+                    ? SAMPLE_UNKEPT
+                    : SAMPLE_AGREED;
     }
 }
 
@@ -180,127 +225,48 @@ static void collect_draw(struct collect_work *w, const struct collect *c, uint64
     *drawn += take;
 }
 
-/* Begin chains at the drawn rows of a text, each with the edge's token, or with the cloud's. */
-static int collect_roll_open(struct collect_work *w, struct collect *c, bool from_edge,
-                             struct err *err)
+/* Write on at the undecided rows of all texts, each from one of its tokens: labels gain from the
+ * one that the answer does not have, others from the edge's, or, in a second turn, the cloud's. */
+static int collect_roll(struct collect_run *r, bool again, struct err *err)
 {
+    const struct collect_options *o = r->c->o;
+    const enum collect_writer by = kinds[o->labels].rolls_by;
+    const bool gain = o->labels == COLLECT_GAIN;
     int rc = OK;
-    /* From the last to the first: a model in this process keeps the beginning that they share. */
-    for (size_t i = w->read.n; rc == OK && i-- > 0;) {
-        const struct sample_row *row = &w->read.rows[i];
-        uint32_t last = (uint32_t)(from_edge ? row->edge : row->cloud);
-        if (row->way == SAMPLE_UNDECIDED)
-            rc = collect_chain_open(w, c, w->text->prompt + i, &last, c->o->max_tokens, true, i,
-                                    err);
+    for (size_t i = 0; rc == OK && i < r->s->ntexts; i++) {
+        struct collect_work *w = &r->works[i];
+        /* From the last to the first: who writes keeps the beginning that they share. */
+        for (size_t k = w->text->left_out ? 0 : w->read.n; rc == OK && k-- > 0;) {
+            const struct sample_row *row = &w->read.rows[k];
+            uint32_t last =
+                (uint32_t)(again || (gain && row->gold == row->edge) ? row->cloud : row->edge);
+            if (row->way == SAMPLE_UNDECIDED)
+                rc = collect_chain(w, by, w->text->prompt + k, &last,
+                                   o->max_tokens - (gain ? k + 1 : 0), true, k, err);
+        }
     }
-    return rc;
+    return rc == OK ? collect_write(r, by, err) : rc;
 }
 
-/* Take the verdicts of these chains: a token of the edge may stand if its answer is right, or if
- * that after the cloud's own is not. */
-static void collect_roll_judge(struct collect_work *w, bool from_edge)
+/* Take the verdicts on these answers. */
+static void collect_judge(struct collect_work *w, const struct collect_options *o, bool again)
 {
-    for (size_t i = w->first; i < w->nchains; i++) {
+    for (size_t i = 0; i < w->nchains; i++) {
         struct sample_row *row = &w->read.rows[w->chains[i].row];
-        bool right = w->chains[i].verdict == COLLECT_RIGHT;
-        if (from_edge && !right)
+        int other = w->chains[i].verdict == COLLECT_RIGHT, written = w->right;
+        bool mends = row->gold == row->edge; /* the other is the answer with the cloud's token */
+        if (o->labels == COLLECT_DIVERGENT && !again && !other)
             continue; /* the cloud's own token decides */
-        row->label = from_edge || !right;
+        if (o->labels == COLLECT_GAIN)
+            row->gain = (int8_t)(mends ? other - written : written - other);
+        row->label = o->labels == COLLECT_GAIN ? row->gain != 1 : (other != 0) != again;
         row->way = SAMPLE_ROLLOUT;
     }
+    collect_chains_drop(w);
 }
 
-/* True when a text may begin. Few are in progress at a time, so that their answers share what a
- * model in this process has read; and of two that begin alike, the second finds what the first has
- * asked. */
-static bool collect_may_begin(const struct collect_run *r, size_t i)
-{
-    const struct collect_text *t = r->works[i].text;
-    size_t most = r->c->o->labels == COLLECT_DIVERGENT ? r->calls / 4 + 1 : r->calls;
-    size_t busy = 0;
-    for (size_t k = r->head; k < i; k++) {
-        const struct collect_text *o = r->works[k].text;
-        size_t n = o->prompt < t->prompt ? o->prompt : t->prompt;
-        busy += r->works[k].stage != COLLECT_DONE;
-        if (!memcmp(o->ids, t->ids, n * sizeof(*t->ids)))
-            return false;
-    }
-    return busy < most;
-}
-
-/* Go on to the next stage of a text; the chains of this one have ended. */
-static int collect_next_stage(struct collect_run *r, struct collect_work *w, struct err *err)
-{
-    struct collect *c = r->c;
-    size_t first = w->nchains;
-    switch (w->stage++) {
-    case COLLECT_NEW:
-        if (w->text->n > w->text->prompt)
-            w->stage = COLLECT_READ;
-        else
-            return collect_chain_open(w, c, w->text->prompt, NULL, c->o->max_tokens, false, 0, err);
-        break;
-    case COLLECT_WRITE:
-        return collect_take_answer(w, err);
-    case COLLECT_READ:
-        w->first = first;
-        return collect_read(r, w, err);
-    case COLLECT_ASK:
-        collect_take_tokens(w, c);
-        break;
-    case COLLECT_DRAW:
-        w->first = first;
-        if (c->o->labels == COLLECT_GAIN)
-            collect_compare(w, c);
-        collect_draw(w, c, &r->drawn);
-        if (c->o->labels == COLLECT_DIVERGENT)
-            return collect_roll_open(w, c, true, err);
-        w->stage = COLLECT_DONE;
-        break;
-    case COLLECT_ROLL:
-        collect_roll_judge(w, true);
-        w->first = first;
-        return collect_roll_open(w, c, false, err);
-    case COLLECT_ROLL_OWN:
-        collect_roll_judge(w, false);
-        break;
-    case COLLECT_DONE:
-        break;
-    }
-    return OK;
-}
-
-/* True while a text must wait for those before it. */
-static bool collect_waits(const struct collect_run *r, size_t i)
-{
-    enum collect_stage stage = r->works[i].stage;
-    bool waits = stage == COLLECT_NEW && !collect_may_begin(r, i);
-    for (size_t k = r->head; stage == COLLECT_DRAW && k < i; k++)
-        waits = waits || r->works[k].stage <= COLLECT_DRAW;
-    return waits;
-}
-
-/* Bring a text as far as it goes without waiting. */
-static int collect_advance(struct collect_run *r, size_t i, struct err *err)
-{
-    struct collect_work *w = &r->works[i];
-    int rc = OK;
-    while (rc == OK && w->stage != COLLECT_DONE && !collect_waits(r, i)) {
-        bool ended, refused;
-        rc = collect_chains_turn(r, w, &ended, &refused, err);
-        if (rc != OK || !ended)
-            break;
-        r->moved = true;
-        if (refused)
-            w->stage = COLLECT_DONE;
-        else
-            rc = collect_next_stage(r, w, err);
-        w->text->left_out = w->text->left_out || refused;
-    }
-    return rc;
-}
-
-int collect_complete(struct collect_run *r, struct collect_work *w, struct err *err)
+/* Add the samples of a text to the shard, and count it. */
+static int collect_complete(struct collect_run *r, struct collect_work *w, struct err *err)
 {
     struct sample_counts *n = &r->s->counts;
     const struct samples *read = &w->read;
@@ -320,89 +286,69 @@ int collect_complete(struct collect_run *r, struct collect_work *w, struct err *
     }
     n->texts += s->n > before;
     n->samples = s->n;
-    samples_close(&w->read);
     r->c->stats.texts++;
     return rc;
 }
 
-void collect_news(void *arg)
-{
-    struct collect_run *r = arg;
-    pthread_mutex_lock(&r->lock);
-    atomic_fetch_add(&r->news, 1);
-    pthread_cond_signal(&r->changed);
-    pthread_mutex_unlock(&r->lock);
-}
-
-int collect_wait(struct collect_run *r, uint32_t seen, struct err *err)
-{
-    const _Atomic int *stop = r->c->o->stop;
-    pthread_mutex_lock(&r->lock);
-    if (atomic_load(&r->news) == seen)
-        os_cond_wait(&r->changed, &r->lock, os_now_ns() + STOP_SLICE_NS);
-    pthread_mutex_unlock(&r->lock);
-    return stop && *stop ? err_set(err, ERR_STOP, "interrupted") : OK;
-}
-
-/* Bring all texts to their last stage, the earlier ones first where there is not room for all
- * calls. */
-static int collect_texts(struct collect_run *r, struct err *err)
+/* Label all texts: what each step writes is there before the next one begins. */
+static int collect_label(struct collect_run *r, uint64_t drawn, struct err *err)
 {
     struct collect *c = r->c;
-    const struct cloud_port *p = c->cloud;
-    int rc = OK;
-    if (p && p->notify)
-        p->notify(p->arg, collect_news, r);
-    while (rc == OK && r->head < r->s->ntexts) {
-        uint32_t seen = atomic_load(&r->news);
-        r->moved = false;
-        for (size_t i = r->head; rc == OK && i < r->s->ntexts; i++)
-            rc = collect_advance(r, i, err);
-        while (rc == OK && r->head < r->s->ntexts && r->works[r->head].stage == COLLECT_DONE) {
-            struct collect_work *w = &r->works[r->head++];
-            rc = collect_chains_settle(r, w, err);
-            if (rc == OK && !collect_edge_writes(c->o->labels))
-                rc = collect_complete(r, w, err);
-        }
-        if (rc == OK && r->moved && c->o->progress)
+    const enum collect_labels labels = c->o->labels;
+    const size_t n = r->s->ntexts;
+    int rc = c->texts ? collect_answers(r, err) : OK;
+    for (size_t i = 0; rc == OK && i < n; i++) {
+        struct collect_work *w = &r->works[i];
+        if (w->text->left_out)
+            continue;
+        c->stats.tokens += w->text->n - w->text->prompt;
+        if (labels != COLLECT_GAIN)
+            rc = collect_read(w, c, err);
+        if (rc == OK && kinds[labels].asks)
+            rc = collect_ask(w, c, err);
+        if (rc == OK && c->o->progress)
             c->o->progress(c->o->arg, &c->stats);
-        else if (rc == OK && !r->moved)
-            rc = collect_wait(r, seen, err);
     }
-    if (p && p->notify)
-        p->notify(p->arg, NULL, NULL);
-    if (c->texts)
-        texts_listen(c->texts);
+    if (rc == OK && kinds[labels].asks)
+        rc = collect_write(r, c->large ? COLLECT_READS : COLLECT_CLOUD, err);
+    for (size_t i = 0; rc == OK && i < n; i++) {
+        struct collect_work *w = &r->works[i];
+        collect_chains_drop(w);
+        if (w->text->left_out)
+            continue;
+        collect_decide(w, c);
+        collect_draw(w, c, &drawn);
+    }
+    for (int turn = 0; rc == OK && turn <= (labels == COLLECT_DIVERGENT); turn++) {
+        rc = collect_roll(r, turn, err);
+        for (size_t i = 0; rc == OK && i < n; i++)
+            collect_judge(&r->works[i], c->o, turn);
+    }
+    for (size_t i = 0; rc == OK && i < n; i++)
+        rc = collect_complete(r, &r->works[i], err);
     return rc;
 }
 
 int collect_shard(struct sample_shard *s, struct collect *c, struct collect_text *texts,
                   uint64_t drawn, struct err *err)
 {
-    bool gain = c->o->labels == COLLECT_GAIN;
-    if (!c->cloud && c->o->labels != COLLECT_MATCH)
+    if (!c->texts && kinds[c->o->labels].asks)
         return err_set(err, ERR_ARG, "collect: labels %s need a cloud",
                        collect_labels_name(c->o->labels));
-    struct collect_run r = {
-        .c = c, .s = s, .drawn = drawn, .calls = c->o->calls ? c->o->calls : COLLECT_CALLS
-    };
+    struct collect_run r = { .c = c, .s = s, .calls = c->o->calls ? c->o->calls : COLLECT_CALLS };
     r.works = calloc(s->ntexts + 1, sizeof(*r.works));
     if (!r.works || !os_cond_open(&r.changed)) {
         free(r.works);
         return err_set(err, ERR_NOMEM, "collect: out of memory");
     }
     pthread_mutex_init(&r.lock, NULL);
-    for (size_t i = 0; gain && i < s->ntexts; i++)
+    for (size_t i = 0; c->o->labels == COLLECT_GAIN && i < s->ntexts; i++)
         texts[i].n = texts[i].prompt; /* the edge writes its own answer */
     int rc = collect_fit(&r, texts, err);
-    if (rc == OK && gain)
-        rc = collect_answers(&r, err);
     if (rc == OK)
-        rc = collect_texts(&r, err);
-    if (rc == OK && collect_edge_writes(c->o->labels))
-        rc = collect_roll_edge(&r, err);
+        rc = collect_label(&r, drawn, err);
     for (size_t i = 0; i < s->ntexts; i++) {
-        collect_chains_drop(&r.works[i], c);
+        collect_chains_drop(&r.works[i]);
         free(r.works[i].chains);
         samples_close(&r.works[i].read);
     }

@@ -18,9 +18,7 @@
  * Reference answers are teacher-forced: each token is judged after those before it. Labels gain
  * ignore them. For the others the cloud is asked only where the edge is wrong. An end-of-text token
  * is equal to any other. All results depend on the texts, the models and the options alone, neither
- * on how many calls are in flight nor on the order in which replies come. Nothing is asked twice: a
- * text that begins like an earlier one waits for it, and answers of the same text share what they
- * begin with. */
+ * on how many calls are in flight nor on the order in which replies come. */
 #ifndef ROUTER_LEARN_COLLECT_H
 #define ROUTER_LEARN_COLLECT_H
 
@@ -32,14 +30,13 @@
 #include "model/session.h"
 #include "router/learn/sample_files.h"
 
-struct cloud_port;
 struct router;
 struct texts;
 struct tokenizer;
 struct turn;
 
 enum collect_labels { COLLECT_MATCH, COLLECT_CITER, COLLECT_DIVERGENT, COLLECT_GAIN };
-enum { COLLECT_CALLS = 32 }; /* most calls in flight, unless the options say another */
+enum { COLLECT_CALLS = 32 }; /* most calls in flight, at most TEXTS_SLOTS, unless another is set */
 /* Answers that the edge writes at once: one for each text of a shard. With as many rows a pass
  * costs a row little more than its arithmetic, and keys and values take some 200 MB. */
 enum { COLLECT_SLOTS = SAMPLE_FILES_TEXTS };
@@ -49,8 +46,6 @@ enum collect_verdict { COLLECT_OPEN, COLLECT_WRONG, COLLECT_RIGHT };
 
 /* Return "match", "citer", "divergent" or "gain". */
 const char *collect_labels_name(enum collect_labels l);
-/* True when the edge writes answers: struct collect needs `texts`. */
-bool collect_edge_writes(enum collect_labels l);
 /* Parse such a name. False: it is none of them. */
 bool collect_labels_parse(enum collect_labels *out, const char *name);
 
@@ -92,17 +87,15 @@ struct collect_options {
     void *arg;
 };
 
-/* The parts are borrowed. The session's model is the edge; cloud may be NULL for match if all texts
- * have references. Its port has notify if calls take their time. Where the edge writes,
- * texts are its, with a queue of COLLECT_SLOTS, and with the cloud if there is a router. */
+/* The parts are borrowed. The session's model is the edge, and texts are its, with the cloud and a
+ * queue of TEXTS_SLOTS; NULL for match if all texts have references. No text is in flight. */
 struct collect {
     struct session *session;
     const struct tokenizer *tok;
-    const struct cloud_port *cloud;
     const struct collect_options *o;
     struct collect_stats stats;
-    struct err refusal;  /* why the cloud refused a text last; "" before that */
-    struct texts *texts; /* or NULL */
+    struct err refusal; /* why the cloud refused a text last; "" before that */
+    struct texts *texts;
     struct texts *large; /* of the cloud's model, if it may be asked past the port; or NULL */
 };
 

@@ -11,9 +11,13 @@
 enum { MAX_BATCH = 4096 };
 
 static const char *const heads[] = {
-    [FIT_MLP] = "mlp",         [FIT_CITER] = "citer",       [FIT_LINEAR] = "linear",
-    [FIT_CONTEXT] = "context", [FIT_COMBINED] = "combined", [FIT_MIX] = "mix",
-    [FIT_QUERY] = "query",     [FIT_GAIN] = "gain",         [FIT_GAIN_NONE] = "gain-none",
+    [FIT_MLP] = "mlp",
+    [FIT_CONTEXT] = "context",
+    [FIT_COMBINED] = "combined",
+    [FIT_MIX] = "mix",
+    [FIT_QUERY] = "query",
+    [FIT_GAIN] = "gain",
+    [FIT_GAIN_NONE] = "gain-none",
 };
 
 const char *fit_head_name(enum fit_head h)
@@ -47,6 +51,14 @@ void fit_defaults(struct fit_options *o)
                                .seed = 1 };
 }
 
+/* Take count floats, rounded up to a cache line, from the arena; with arena NULL only count. */
+static float *fit_take(struct fit *t, size_t *at, size_t count)
+{
+    float *p = t->arena ? t->arena + *at : NULL;
+    *at += (count + 15) / 16 * 16;
+    return p;
+}
+
 /* Lay out all arrays in the arena. Returns the number of floats. */
 static size_t fit_carve(struct fit *t)
 {
@@ -61,7 +73,9 @@ static size_t fit_carve(struct fit *t)
     t->best = fit_take(t, &at, t->nparams);
     t->m = fit_take(t, &at, t->nparams);
     t->v = fit_take(t, &at, t->nparams);
-    t->ops->carve(t, &at);
+    t->h = fit_take(t, &at, batch * t->room);
+    t->dh = fit_take(t, &at, batch * t->room);
+    t->g1 = fit_take(t, &at, t->dim * t->room);
     return at;
 }
 
@@ -94,7 +108,7 @@ static void fit_gather(void *arg, size_t thread, size_t first, size_t last)
     for (size_t b = first; b < last; b++) {
         const float *x = t->s->x + t->index[b] * t->dim;
         for (size_t k = 0; k < t->dim; k++)
-            t->xb[b * t->dim + k] = t->ops->standardises ? (x[k] - t->mean[k]) * t->inv[k] : x[k];
+            t->xb[b * t->dim + k] = (x[k] - t->mean[k]) * t->inv[k];
         for (size_t k = 0; t->learns && k < t->dim; k++)
             t->xt[k * t->o->batch + b] = t->xb[b * t->dim + k];
     }
@@ -107,45 +121,28 @@ static double fit_batch(struct fit *t, const size_t *index, size_t n)
     t->index = index;
     t->n = n;
     pool_for(t->pool, n, 16, fit_gather, t);
-    t->ops->forward(t);
+    fit_mlp_forward(t);
     for (size_t b = 0; b < n; b++)
         loss += (double)t->loss[b];
     return loss;
 }
 
-/* Make one step of learning from the current batch. */
-static void fit_learn(struct fit *t)
-{
-    float sum[2] = { 0 };
-    for (size_t o = 0; o < t->outs; o++)
-        for (size_t b = 0; b < t->n; b++)
-            sum[o] += t->dz[o * t->o->batch + b];
-    struct fit_adam a = fit_adam_next(t);
-    t->adam = &a;
-    t->ops->learn(t, sum);
-}
-
 /* Make one pass over a part, and learn from it or not. Returns ERR_STOP or OK. */
 static int fit_pass(double *loss, struct fit *t, bool learns)
 {
-    size_t n = learns ? t->ntrain : t->nheld, seen = 0;
+    size_t n = learns ? t->ntrain : t->nheld;
     const size_t *index = learns ? t->train : t->held;
     *loss = 0;
     t->learns = learns;
-    if (!learns && t->ops->prepare)
-        t->ops->prepare(t, t->now);
     for (size_t at = 0, some; at < n; at += some) {
         some = n - at < t->o->batch ? n - at : t->o->batch;
         if (t->o->stop && *t->o->stop)
             return ERR_STOP;
-        if (learns && some < t->ops->least)
-            break;
         *loss += fit_batch(t, index + at, some);
-        seen += some;
         if (learns)
-            fit_learn(t);
+            fit_mlp_learn(t);
     }
-    *loss /= (double)seen;
+    *loss /= (double)n;
     return OK;
 }
 
@@ -177,24 +174,18 @@ static int fit_member(struct router_form *out, struct fit_report *report, struct
                       struct err *err)
 {
     struct router_form f = *out;
-    if (t->ntrain < t->ops->least)
-        return err_set(err, ERR_ARG, "router training: expected at least %zu tokens, found %zu",
-                       t->ops->least, t->ntrain);
     memset(t->arena, 0, t->arena_bytes);
-    if (t->ops->standardises)
-        pool_for(t->pool, t->dim, 16, fit_standardise, t);
+    pool_for(t->pool, t->dim, 16, fit_standardise, t);
     t->decay1 = t->decay2 = 1;
-    t->citer.step = report->best = 0;
-    t->ops->init(t);
+    report->best = 0;
+    fit_mlp_init(t);
     int rc = fit_epochs(t, report, err);
     if (rc != OK)
         return rc;
-    if (t->ops->prepare)
-        t->ops->prepare(t, t->best);
-    f.w1 += m * t->form_width * t->dim;
-    f.b1 += m * t->form_width;
-    f.w2 += m * t->form_width * t->outs;
-    t->ops->fold(&f, t, t->best);
+    f.w1 += m * t->width * t->dim;
+    f.b1 += m * t->width;
+    f.w2 += m * t->width * t->outs;
+    fit_mlp_fold(&f, t);
     memcpy(out->b2 + m * t->outs, f.b2, t->outs * sizeof(*f.b2));
     return OK;
 }
@@ -333,9 +324,10 @@ static int fit_finish(struct fit_report *report, const struct fit *t, const stru
 /* Check options and samples. */
 static int fit_check(const struct fit *t, struct err *err)
 {
-    if (t->o->members < 1 || t->o->members > ROUTER_MEMBERS || (t->o->members > 1 && !t->ops))
-        return err_set(err, ERR_ARG, "router training: expected 1 to %d members, found %zu of %s",
-                       t->ops ? ROUTER_MEMBERS : 1, t->o->members, heads[t->o->head]);
+    size_t most = t->o->head == FIT_CONTEXT ? 1 : ROUTER_MEMBERS;
+    if (t->o->members < 1 || t->o->members > most)
+        return err_set(err, ERR_ARG, "router training: expected 1 to %zu members, found %zu of %s",
+                       most, t->o->members, heads[t->o->head]);
     if (t->o->batch < 1 || t->o->batch > MAX_BATCH || t->o->epochs < 1 || t->o->patience < 1)
         return err_set(err, ERR_ARG,
                        "router training: expected a batch of 1 to %d and at least 1 epoch of "
@@ -364,17 +356,14 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
                      .pool = pool,
                      .dim = s->dim,
                      .seed = o->seed,
-                     .outs = fit_head_gains(o->head) ? 2 : 1,
-                     .ops = o->head == FIT_CONTEXT  ? NULL
-                            : o->head == FIT_CITER  ? &fit_ops_citer
-                            : o->head == FIT_LINEAR ? &fit_ops_linear
-                                                    : &fit_ops_mlp };
+                     .outs = fit_head_gains(o->head) ? 2 : 1 };
+    const bool network = o->head != FIT_CONTEXT;
     bool hidden = o->head != FIT_COMBINED && o->head != FIT_GAIN_NONE;
     bool features = !hidden || o->head == FIT_MIX || o->head == FIT_GAIN;
     *out = (struct router_form){ 0 };
     *report = (struct fit_report){ .differ_auc = (double)NAN, .spoils_auc = (double)NAN };
-    if (t.ops)
-        t.ops->size(&t);
+    if (network)
+        fit_mlp_size(&t);
     int rc = o->head == FIT_QUERY ? samples_of_texts(&texts, s, err) : OK;
     if (rc == OK)
         rc = fit_check(&t, err);
@@ -385,17 +374,17 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
     if (rc == OK && features) {
         t.s = &with;
         t.dim = with.dim;
-        t.ops->size(&t);
+        fit_mlp_size(&t);
     }
     if (rc == OK)
-        rc = t.ops ? router_form_open(out, t.dim, o->members * t.form_width, err)
-                   : fit_contexts(out, &t, err);
+        rc = network ? router_form_open(out, t.dim, o->members * t.width, err)
+                     : fit_contexts(out, &t, err);
     if (rc == OK && features) {
         out->contexts = table.contexts;
         out->ncontexts = table.ncontexts;
         table = (struct router_form){ 0 };
     }
-    if (rc == OK && t.ops)
+    if (rc == OK && network)
         rc = fit_network(out, report, &t, err);
     if (rc == OK)
         rc = fit_finish(report, &t, out, err);

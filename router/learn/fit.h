@@ -6,9 +6,8 @@
  * wrongs) times as much as right ones.
  *
  * mlp: Linear, ReLU, Linear. Features are standardised once, with the mean and deviation of the
- * training part, which are folded into the first layer at the end. citer: CITER's network, on the
- * features as they are; see fit_citer.c. linear: one Linear, on standardised features. context: a
- * table over the last two ids, counted. combined: mlp on the features of features.h alone. mix: mlp
+ * training part, which are folded into the first layer at the end. context: a table over the last
+ * two ids, counted. combined: mlp on the features of features.h alone. mix: mlp
  * on the hidden state and these. Their table is counted as for context; a training sample is scored
  * by one that was counted without its subject, since otherwise the table would have seen the label.
  * query: mlp on one sample of each text, its first, which is right if all of them are; for the
@@ -35,17 +34,7 @@
 
 struct pool;
 
-enum fit_head {
-    FIT_MLP,
-    FIT_CITER,
-    FIT_LINEAR,
-    FIT_CONTEXT,
-    FIT_COMBINED,
-    FIT_MIX,
-    FIT_QUERY,
-    FIT_GAIN,
-    FIT_GAIN_NONE
-};
+enum fit_head { FIT_MLP, FIT_CONTEXT, FIT_COMBINED, FIT_MIX, FIT_QUERY, FIT_GAIN, FIT_GAIN_NONE };
 
 #define FIT_RECALL_AT 0.065 /* the share of the tokens for which fit_report has a recall */
 
@@ -63,9 +52,8 @@ struct fit_epoch {
 
 struct fit_options {
     enum fit_head head;
-    size_t width; /* units of the first layer, but of linear; 0: twice its inputs */
+    size_t width; /* units of the first layer; 0: twice its inputs */
     size_t epochs, patience, batch;
-    float rate;     /* Adam's step size; 0: 1e-3, for linear 1e-2 */
     size_t members; /* 1 to ROUTER_MEMBERS; FIT_CONTEXT: 1 */
     /* Of one member: draw as many subjects as there are, with replacement, before the split. */
     bool resample;
@@ -101,9 +89,6 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
                const struct fit_options *o, const struct kernels *k, struct pool *pool,
                struct err *err);
 
-/* Shuffle the indices of the training samples as an epoch, counted from 1, begins. They ascend
- * before the first one, and each epoch shuffles the order of the one before. */
-void fit_order(size_t *index, size_t n, uint64_t seed, size_t epoch);
 /* True for samples of a subject that is kept out of training. */
 bool fit_holds_out(uint64_t seed, uint32_t group);
 

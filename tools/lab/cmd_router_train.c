@@ -31,19 +31,17 @@ static const struct option_group train_opts = {
         { "--output", "-o", OPTION_STR, &options.out, "FILE",
           "Write the router to this file, as safetensors" },
         { "--head", NULL, OPTION_STR, &head_name, "NAME",
-          "Train an mlp, CITER's network (citer), a linear score, a table over the last two ids "
-          "(context), an mlp on that and on how sure the model is, without the hidden state "
-          "(combined), one on all of these (mix), or an mlp that judges the whole answer at its "
-          "first token (query); of labels gain one that weighs what a token mends and what it "
-          "spoils (gain), or that without the hidden state (gain-none) (default: mlp)" },
+          "Train an mlp, a table over the last two ids (context), an mlp on that and on how sure "
+          "the "
+          "model is, without the hidden state (combined), one on all of these (mix), or an mlp "
+          "that judges the whole answer at its first token (query); of labels gain one that weighs "
+          "what a token mends and what it spoils (gain), or that without the hidden state "
+          "(gain-none) (default: mlp)" },
         { "--share", NULL, OPTION_FLOAT, &options.fit.most, "X",
           "Route at most this share of the tokens (default: 0.05)" },
         { "--width", NULL, OPTION_COUNT, &options.fit.width, "N",
-          "Give the hidden layer N units, but of linear and context (default: twice the number of "
-          "its inputs)" },
-        { "--tap", NULL, OPTION_STR, &options.tap, "LIST",
-          "Read these hidden states, as router collect names them (default: final, or those of the "
-          "samples)" },
+          "Give the hidden layer N units, but of context (default: twice the number of its "
+          "inputs)" },
         { "--seed", "-s", OPTION_U64, &options.fit.seed, "N",
           "Seed for the held-out split, the initial weights and the training order (default: 1)" },
         { "--repeats", NULL, OPTION_COUNT, &options.repeats, "N",
@@ -71,18 +69,14 @@ static const struct option_group *const groups[] = { &train_opts, &sample_opts, 
 static const char *cmd_router_train_check(void)
 {
     struct fit_options *fit = &options.fit;
-    struct taps taps;
     if (!options.out || !samples.n)
         return "expected -o FILE and --samples DIR";
-    if (options.tap && !taps_parse(&taps, options.tap))
-        return "--tap: " TAPS_EXPECTED;
     if (!(fit->most >= 0 && fit->most <= 1))
         return "--share: expected 0 to 1";
     if (head_name && !fit_head_parse(&fit->head, head_name))
-        return "--head: expected mlp, citer, linear, context, combined, mix, query, gain or "
-               "gain-none";
-    if (fit->width && (fit->head == FIT_LINEAR || fit->head == FIT_CONTEXT))
-        return "--width: expected another --head than linear and context";
+        return "--head: expected mlp, context, combined, mix, query, gain or gain-none";
+    if (fit->width && fit->head == FIT_CONTEXT)
+        return "--width: expected another --head than context";
     if (fit->members > ROUTER_MEMBERS || (fit->members > 1 && fit->head == FIT_CONTEXT))
         return "--members: expected 1 to 16, and another --head than context";
     if (strcmp(labels, "own") != 0 && strcmp(labels, "shuffled") != 0)

@@ -213,14 +213,13 @@ static void open_parts(struct parts *p, const struct way *w)
                                      .turn = p->routing.turn,
                                      .judge = judge };
     p->c = (struct collect){ .tok = p->engine.tokenizer,
-                             .cloud = routing_port(&p->routing),
                              .o = &p->o,
                              .large = w->past_port ? local_cloud_texts(p->routing.local) : NULL };
     CHECK(session_open(&p->c.session, p->engine.batch, CONTEXT, KVCACHE_F32, &err) == OK);
     const struct texts_options t = { .engine = &p->engine,
-                                     .routing = w->second ? &p->routing : NULL,
+                                     .routing = &p->routing,
                                      .slots = w->slots,
-                                     .queue = COLLECT_SLOTS,
+                                     .queue = TEXTS_SLOTS,
                                      .context = CONTEXT,
                                      .kv = KVCACHE_F32,
                                      .turn = p->routing.turn };

@@ -68,7 +68,18 @@ for bad in ("evil_print", "router_fullmodule", "bad_central_offset", "bad_empty"
     said = run(f"{data}/pth/{bad}.pth", "never.safetensors")
     assert said.startswith(f"{data}/pth/{bad}.pth: expected a state_dict that torch.load(") and \
         said.endswith("save a whole module as torch.save(model.state_dict(), FILE)"), said
+def rows(file, size):
+    parts = open(f"{data}/r2r/{file}", "rb").read()
+    return [parts[i:i + size] for i in range(0, len(parts), size)]
+
 for name in ("hidden", "logits", "token_logits"):
+    parts = [rows(name + ".hidden.f32", 256)] # 64 hidden states, 100 logits, 64 of the token
+    if name != "hidden":
+        parts.append(rows(name + ".logits.f32", 400))
+    if name == "token_logits":
+        all = rows(name + ".embedding.f32", 256)
+        parts.append(all[int.from_bytes(i, "little")] for i in rows(name + ".token.u32", 4))
+    open(f"{dir}/{name}.f32", "wb").write(b"".join(b"".join(row) for row in zip(*parts)))
     assert not run(f"{data}/r2r/{name}.pt", name + ".safetensors")
     for kind in ("bf16", "q8_0"):
         assert not run(f"{data}/r2r/{name}.pt", f"{name}.{kind}.safetensors", kind)
@@ -140,12 +151,7 @@ for kind in zip legacy checkpoint dataparallel half bf16; do
 done
 r2r=$data/r2r
 for name in hidden logits token_logits; do
-    set -- --raw --hidden "$r2r/$name.hidden.f32"
-    case $name in
-    logits) set -- "$@" --logits "$r2r/logits.logits.f32" ;;
-    token_logits) set -- "$@" --logits "$r2r/$name.logits.f32" --ids "$r2r/$name.token.u32" \
-        --embedding "$r2r/$name.embedding.f32" ;;
-    esac
+    set -- --raw --hidden "$dir/$name.f32"
     score $name "$@"
     near "$r2r/$name.score.f32" 0 0.00001
     for type in bf16 q8_0; do

@@ -261,27 +261,25 @@ static int collecting_open_cloud(struct collecting *c, struct err *err)
     if (!shared_options.cloud_tokens) /* whole answers are written where no router decides */
         shared_options.cloud_tokens = shared_options.router ? 1 : CLOUD_MAX_TOKENS;
     rc = routed_open(&c->routing, &c->engine, err);
-    if (rc == OK)
-        c->collect.cloud = routing_port(&c->routing);
     /* A file of answers keeps those of calls. */
     if (rc == OK && c->routing.local && !shared_options.answers)
         c->collect.large = local_cloud_texts(c->routing.local);
     return rc;
 }
 
-/* Open what writes answers, if anything does. */
+/* Open what writes answers, if there is a cloud. */
 static int collecting_open_texts(struct collecting *c, enum kvcache kv, struct err *err)
 {
     const struct texts_options o = { .engine = &c->engine,
-                                     .routing = shared_options.router ? &c->routing : NULL,
-                                     .slots = COLLECT_SLOTS,
-                                     .queue = COLLECT_SLOTS,
+                                     .routing = &c->routing,
+                                     .slots = TEXTS_SLOTS,
+                                     .queue = TEXTS_SLOTS,
                                      .context = session_context(c->collect.session),
                                      .kv = kv,
                                      .piece_ms = PIECE_MS,
                                      .turn = c->routing.turn,
                                      .stop = &interrupted };
-    return collect_edge_writes(c->o.labels) ? texts_open(&c->collect.texts, &o, err) : OK;
+    return routing_port(&c->routing) ? texts_open(&c->collect.texts, &o, err) : OK;
 }
 
 /* Copy a string into a setting. */

@@ -31,9 +31,6 @@ static int training_read(struct samples *s, struct sample_meta *meta,
     int rc = OK;
     for (size_t i = 0; rc == OK && o->samples[i]; i++)
         rc = sample_files_read(s, meta, o->samples[i], err);
-    if (rc == OK && o->tap && strcmp(o->tap, meta->tap) != 0)
-        rc = err_set(err, ERR_ARG, "--tap: expected %s, as the samples in %s have it, found %s",
-                     meta->tap, meta->dir, o->tap);
     if (rc == OK && fit_head_gains(o->fit.head) && strcmp(meta->labels, "gain") != 0)
         rc = err_set(err, ERR_ARG, "--head %s: expected samples of labels gain, found %s in %s",
                      fit_head_name(o->fit.head), meta->labels, meta->dir);

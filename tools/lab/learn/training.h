@@ -10,7 +10,6 @@ struct err;
 
 struct training_options {
     const char *const *samples; /* folders, NULL-terminated */
-    const char *tap;            /* what --tap says, or NULL: as the samples have it */
     const char *out;            /* the router's file; with repeats FILE.1, FILE.2, ... */
     size_t repeats; /* trainings; several have a seed and a resample of the subjects each */
     struct fit_options fit;
