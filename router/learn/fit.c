@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/math.h"
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "router/learn/fit_internal.h"
@@ -216,34 +215,26 @@ static int fit_network(struct router_form *out, struct fit_report *report, struc
     return rc == OK && n > 1 ? fit_split(t, report, false, err) : rc;
 }
 
-/* What is computed from the scores of both parts. */
+/* The held-out part, being scored. */
 struct fit_scoring {
     const struct fit *t;
     const struct router *r;
-    float *score, *scratch; /* score: of the training part, then of the other */
-    size_t first, room;     /* the first to be scored; floats of one thread's scratch */
+    float *score, *scratch; /* [nheld], [threads][room] */
+    size_t room;
 };
 
 /* Score some samples with the finished router. */
 static void fit_score_some(void *arg, size_t thread, size_t first, size_t last)
 {
     const struct fit_scoring *c = arg;
-    const struct fit *t = c->t;
-    for (size_t i = c->first + first; i < c->first + last; i++)
-        c->score[i] = samples_score_one(t->s, i < t->ntrain ? t->train[i] : t->held[i - t->ntrain],
-                                        c->r, c->scratch + thread * c->room);
-}
-
-/* Return the loss of some scores, weighted as in training. */
-static double fit_loss(const struct fit *t, const float *score, const size_t *index, size_t n)
-{
-    double loss = 0;
-    for (size_t i = 0; i < n; i++) {
-        double p = (double)score[i], least = 1e-7;
-        p = t->label[index[i]] ? p : 1 - p;
-        loss -= log_f64(p > least ? p : least) * (t->label[index[i]] ? 1 : (double)t->wrong_weight);
+    const struct samples *s = c->t->s;
+    for (size_t k = first; k < last; k++) {
+        size_t i = c->t->held[k];
+        /* An id that the text does not have is in no table. */
+        c->score[k] = router_is_table(c->r)
+                          ? router_score_ids(c->r, s->rows[i].before, 2)
+                          : router_score(c->r, s->x + i * s->dim, c->scratch + thread * c->room);
     }
-    return loss / (double)n;
 }
 
 /* Measure the held-out part, where a sample counts as often as tokens that it stands for; then, of
@@ -289,31 +280,21 @@ static int fit_measure(struct fit_report *report, const struct fit *t, const flo
     return rc;
 }
 
-/* Score with the finished router: measures of the held-out part, and the losses of a table, which
- * has no epochs. */
+/* Measure the finished router on the held-out part. */
 static int fit_finish(struct fit_report *report, const struct fit *t, const struct router_form *f,
                       struct err *err)
 {
-    size_t n = t->ntrain + t->nheld;
     struct router *r;
     int rc = router_make(&r, f, "trained router", t->k, err);
     if (rc != OK)
         return rc;
-    bool table = router_is_table(r);
-    size_t room = router_scratch(r), threads = pool_threads(t->pool);
-    struct fit_scoring c = { t,
-                             r,
-                             calloc(n, sizeof(*c.score)),
-                             calloc(room * threads, sizeof(*c.scratch)),
-                             table ? 0 : t->ntrain,
-                             room };
+    size_t room = router_scratch(r);
+    struct fit_scoring c = { t, r, calloc(t->nheld, sizeof(*c.score)),
+                             calloc(room * pool_threads(t->pool), sizeof(*c.scratch)), room };
     rc = c.score && c.scratch ? OK : err_set(err, ERR_NOMEM, "router training: out of memory");
     if (rc == OK) {
-        pool_for(t->pool, n - c.first, 64, fit_score_some, &c);
-        report->loss = table ? fit_loss(t, c.score, t->train, t->ntrain) : report->loss;
-        report->held_loss =
-            table ? fit_loss(t, c.score + t->ntrain, t->held, t->nheld) : report->held_loss;
-        rc = fit_measure(report, t, c.score + t->ntrain, err);
+        pool_for(t->pool, t->nheld, 64, fit_score_some, &c);
+        rc = fit_measure(report, t, c.score, err);
     }
     free(c.score);
     free(c.scratch);
@@ -361,7 +342,10 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
     bool hidden = o->head != FIT_COMBINED && o->head != FIT_GAIN_NONE;
     bool features = !hidden || o->head == FIT_MIX || o->head == FIT_GAIN;
     *out = (struct router_form){ 0 };
-    *report = (struct fit_report){ .differ_auc = (double)NAN, .spoils_auc = (double)NAN };
+    *report = (struct fit_report){ .loss = (double)NAN,
+                                   .held_loss = (double)NAN,
+                                   .differ_auc = (double)NAN,
+                                   .spoils_auc = (double)NAN };
     if (network)
         fit_mlp_size(&t);
     int rc = o->head == FIT_QUERY ? samples_of_texts(&texts, s, err) : OK;

@@ -71,7 +71,7 @@ struct fit_report {
     size_t trained_spoils, held_spoils; /* heads gain: that spoil */
     /* Of the last member: epochs run, and the one whose weights are kept; context: 0. */
     size_t epochs, best;
-    double loss, held_loss;   /* of that epoch, on either part */
+    double loss, held_loss;   /* of that epoch, on either part; context: NaN */
     struct measures measures; /* of the finished router on the held-out part */
     /* Heads gain, else NaN: AUC of what mends where the models differ, and against what spoils;
      * share of what mends among the FIT_RECALL_AT of the tokens with the lowest scores. */

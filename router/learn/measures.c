@@ -102,22 +102,6 @@ int measures_of(struct measures *out, const float *score, const unsigned char *l
                : rc;
 }
 
-/* Measure what a given threshold does. */
-static void measures_cut_at(struct measures_cut *out, float threshold, const float *score,
-                            const unsigned char *label, size_t n)
-{
-    size_t routed = 0, caught = 0, wrong = 0;
-    for (size_t i = 0; i < n; i++) {
-        bool asks = score[i] < threshold;
-        routed += asks;
-        caught += asks && !label[i];
-        wrong += !label[i];
-    }
-    out->threshold = threshold;
-    out->routed = n ? (double)routed / (double)n : 0;
-    out->caught = wrong ? (double)caught / (double)wrong : 1;
-}
-
 int measures_find_cut(struct measures_cut *out, const float *score, const unsigned char *label,
                       size_t n, double most, double cover, struct err *err)
 {
@@ -140,7 +124,11 @@ int measures_find_cut(struct measures_cut *out, const float *score, const unsign
     float threshold = cut ? below + (above - below) / 2 : 0;
     if (cut && !(threshold > below))
         threshold = above;
+    size_t routed = 0;
+    for (caught = 0; routed < n && s[routed].score < threshold; routed++)
+        caught += !s[routed].label;
+    *out = (struct measures_cut){ threshold, n ? (double)routed / (double)n : 0,
+                                  wrong ? (double)caught / (double)wrong : 1 };
     free(s);
-    measures_cut_at(out, threshold, score, label, n);
     return OK;
 }

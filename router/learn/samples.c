@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "router/router.h"
 #include "router/learn/samples.h"
 
 static int samples_no_memory(struct err *err)
@@ -123,11 +122,4 @@ int samples_of_texts(struct samples *out, const struct samples *s, struct err *e
             out->rows[out->n - 1].label &= row->label;
     }
     return OK;
-}
-
-float samples_score_one(const struct samples *s, size_t i, const struct router *r, float *scratch)
-{
-    /* An id that the text does not have is in no table. */
-    return router_is_table(r) ? router_score_ids(r, s->rows[i].before, 2)
-                              : router_score(r, s->x + i * s->dim, scratch);
 }

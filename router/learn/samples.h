@@ -10,7 +10,6 @@
 #include "router/features.h"
 
 struct err;
-struct router;
 
 /* How a label came about. */
 enum sample_way {
@@ -61,9 +60,5 @@ void samples_close(struct samples *s);
  * are. A text whose first token was left out is, too. ERR_NOMEM; *out is the caller's to close
  * then, too. */
 int samples_of_texts(struct samples *out, const struct samples *s, struct err *err);
-
-/* Return a router's score of sample i: a network reads x, which must have the router's dim, a table
- * the ids before. scratch: [router_scratch] floats. */
-float samples_score_one(const struct samples *s, size_t i, const struct router *r, float *scratch);
 
 #endif

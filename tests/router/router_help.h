@@ -47,7 +47,8 @@ static inline void score_all(float *score, const struct samples *s, const struct
     float *scratch = malloc(router_scratch(r) * sizeof(*scratch));
     CHECK(scratch);
     for (size_t i = 0; i < s->n; i++)
-        score[i] = samples_score_one(s, i, r, scratch);
+        score[i] = router_is_table(r) ? router_score_ids(r, s->rows[i].before, 2)
+                                      : router_score(r, s->x + i * s->dim, scratch);
     free(scratch);
 }
 
