@@ -108,8 +108,9 @@ static enum cloud_sight answers_port_known(void *arg, const uint32_t *ids, size_
     struct answers_port *p = arg;
     bool comes = false;
     answers_harvest_all(p);
+    bool waits = used && answers_get(p->answers, ids, n, false, id) == CLOUD_UNKNOWN;
     for (struct answers_call *c = p->calls; c; c = c->next) {
-        while (used && answers_may_come(c, ids, n))
+        while (waits && answers_may_come(c, ids, n))
             answers_harvest(c, c->kept + 1);
         comes = comes || answers_may_come(c, ids, n);
     }
