@@ -136,12 +136,10 @@ void cloud_end(void *handle, enum cloud_end how)
 {
     struct cloud_call *call = handle;
     struct cloud *c = call->cloud;
+    (void)how;
     if (!wire_enter(c->wire))
         return;
-    if (how != CLOUD_ENOUGH)
-        cloud_call_free(call);
-    else if (call->sent && call->wire->answer.reply.n && !call->wire->answer.ended)
-        wire_enough(c->wire, call->wire);
+    cloud_call_free(call);
     wire_unlock(c->wire);
 }
 

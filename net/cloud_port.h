@@ -24,9 +24,8 @@ enum { CLOUD_MAX_TOKENS = 64 }; /* most tokens of one reply */
 enum cloud_sight { CLOUD_UNKNOWN, CLOUD_COMING, CLOUD_MEMO, CLOUD_STORE };
 
 /* How a call ends: it was not needed and is cancelled; the text continues with its answer or its
- * fault, and further tokens of its reply may come; its reply ends with the tokens that have come,
- * at least one, and the call stays until it ends in one of the other ways. */
-enum cloud_end { CLOUD_DROP, CLOUD_USE, CLOUD_ENOUGH };
+ * fault, and further tokens of its reply may come. */
+enum cloud_end { CLOUD_DROP, CLOUD_USE };
 
 struct cloud_info {
     enum cloud_api api;    /* CLOUD_AUTO: not known yet, as all but tokens */
@@ -66,7 +65,7 @@ struct cloud_port {
      * this run), ERR_TEXT (will not work with this text), ERR_STOP. A repeated call gives the
      * same. */
     int (*take)(void *call, size_t at, uint32_t *id, struct err *err);
-    void (*end)(void *call, enum cloud_end how); /* free the call, unless it is CLOUD_ENOUGH */
+    void (*end)(void *call, enum cloud_end how); /* free the call */
     /* Return what has been counted in *tally. last: count no more in it. */
     struct traffic (*traffic)(void *arg, struct cloud_tally *tally, bool last);
     /* Call f from now on, from any thread and perhaps with a lock held, whenever done or known may

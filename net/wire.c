@@ -192,12 +192,6 @@ void wire_drop(struct wire *w, struct wire_call *call)
         http_wake(w->http);
 }
 
-void wire_enough(struct wire *w, struct wire_call *call)
-{
-    call->enough = true;
-    http_wake(w->http);
-}
-
 int wire_fetch(struct wire *w, const char *base, const char *path, const struct buf *body,
                size_t tokens, size_t input, uint64_t deadline, struct wire_answer *out)
 {

@@ -62,7 +62,6 @@ struct wire_call {
     /* Guarded by wire_lock; kept apart from the flags above, which share a word. */
     struct wire_answer answer;
     bool dropped;              /* the network thread frees it */
-    bool enough;               /* the network thread ends it with the tokens that have come */
     struct cloud_tally *tally; /* what counts its traffic, too, until it is dropped; or NULL */
 };
 
@@ -91,8 +90,6 @@ void wire_notify(struct wire *w, void (*f)(void *arg), void *arg);
 void wire_submit(struct wire *w, struct wire_call *call);
 /* Forget a submitted call that has not ended. With the lock held. */
 void wire_drop(struct wire *w, struct wire_call *call);
-/* End a submitted call soon with the tokens that have come, at least one. With the lock held. */
-void wire_enough(struct wire *w, struct wire_call *call);
 /* Free a call that was never submitted or has ended. NULL is fine. */
 void wire_free(struct wire_call *call);
 

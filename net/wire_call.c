@@ -190,12 +190,10 @@ void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now)
 {
     struct err err = { "" };
     wire_lock(w);
-    bool dropped = call->dropped, enough = call->enough;
+    bool dropped = call->dropped;
     wire_unlock(w);
     if (dropped) {
         wire_call_finish(w, call, ERR_STOP, &err);
-    } else if (enough) {
-        wire_call_finish(w, call, OK, NULL);
     } else if (now >= call->deadline) {
         bool begun = call->try && call->try->answered;
         wire_reply_error(call, &err, ERR_NET,

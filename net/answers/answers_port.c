@@ -173,10 +173,6 @@ static void answers_port_end(void *call, enum cloud_end how)
     struct answers_call *c = call;
     struct answers_port *p = c->port;
     uint32_t id;
-    if (how == CLOUD_ENOUGH && c->call)
-        p->behind.end(c->call, how);
-    if (how == CLOUD_ENOUGH)
-        return;
     bool here = how != CLOUD_DROP && answers_port_take(c, 0, &id, NULL) == OK;
     if (here)
         answers_put(p->answers, c->ids, c->n, true, id);

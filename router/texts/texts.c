@@ -74,12 +74,6 @@ void texts_tell(struct text *t)
     pthread_cond_broadcast(&e->told);
 }
 
-void texts_listen(struct texts *e)
-{
-    if (e->port)
-        e->port->notify(e->port->arg, texts_wake, e);
-}
-
 /* Open what the engine thread computes with. */
 static int texts_open_model(struct texts *e, const struct texts_options *o, struct err *err)
 {
@@ -95,7 +89,8 @@ static int texts_open_model(struct texts *e, const struct texts_options *o, stru
     e->runs = pthread_create(&e->thread, NULL, texts_run, e) == 0;
     if (!e->runs)
         return err_set(err, ERR_NOMEM, "texts: no thread can be started");
-    texts_listen(e);
+    if (e->port)
+        e->port->notify(e->port->arg, texts_wake, e);
     return OK;
 }
 

@@ -58,8 +58,6 @@ int texts_fit(size_t *out, const struct engine *e, size_t context, enum kvcache 
 /* Start the engine thread, which from now on is the only one that may use engine and routing. The
  * cloud's port must be able to notify. ERR_ARG, ERR_NOMEM. On error *out is NULL. */
 int texts_open(struct texts **out, const struct texts_options *o, struct err *err);
-/* Be told of the cloud's answers again: somebody else was, while no text was in flight. */
-void texts_listen(struct texts *e);
 /* End every text, present or future, with ERR_STOP. */
 void texts_stop(struct texts *e);
 /* Forget what the slots hold, so that no later text finds its beginning there. No text is in

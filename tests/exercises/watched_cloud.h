@@ -96,8 +96,6 @@ static void ahead_end(void *call, enum cloud_end how)
 {
     const struct sim_call *c = call;
     ahead_alive("end", c);
-    if (how == CLOUD_ENOUGH)
-        ahead_misused("end: expected CLOUD_USE or CLOUD_DROP, found CLOUD_ENOUGH");
     if (how == CLOUD_USE && !c->heard)
         ahead_misused("end: the answer of the call after %zu ids was not taken", c->n);
     if (how == CLOUD_USE && c->n <= asked->last_commit)

@@ -235,12 +235,11 @@ static void test_ends(void)
         rest_us(1000);
     CHECK(texts_count(local_cloud_texts(r.local)).tokens == 0 &&
           texts_count(local_cloud_texts(r.local)).stopped == 2);
-    /* Looked at as it comes, and enough before its end. */
+    /* Looked at as it comes. */
     uint32_t first = 0;
     size_t n = 1;
     CHECK(p->ask(p->arg, prompt[2], prompt_n[2], 8, &tally, &call, NULL) == OK);
     CHECK(p->take(call, 0, &first, NULL) == OK && p->done(call, 0));
-    p->end(call, CLOUD_ENOUGH);
     while (p->take(call, n, &id, NULL) == OK)
         n++;
     CHECK(n <= 8 && p->done(call, 8) && !p->traffic(p->arg, &tally, false).bytes_down);
@@ -250,7 +249,6 @@ static void test_ends(void)
     uint32_t *many = calloc(5000, sizeof(*many));
     CHECK(many && p->ask(p->arg, many, 5000, 1, NULL, &call, NULL) == OK);
     CHECK(p->take(call, 0, &id, &err) == ERR_TEXT && strstr(err.msg, "prompt: expected 1 to"));
-    p->end(call, CLOUD_ENOUGH); /* of no effect */
     p->end(call, CLOUD_USE);
     free(many);
     turn_take(turn);

@@ -18,15 +18,12 @@ enum {
 #define EVENT(id) "data: {\"choices\":[{\"index\":0,\"text\":\"x\",\"token_ids\":[" id "]}]}\n\n"
 
 static struct rude *server;
-static atomic_bool silent, held; /* a stream waits before its first token; after it */
+static atomic_bool held; /* a stream waits after its first token */
 
 /* Send four tokens as events. */
 static bool stream(const struct rude_request *r)
 {
-    bool goes_on = true;
-    while (goes_on && silent)
-        goes_on = rude_pause(r, 10);
-    goes_on = goes_on && rude_text(r, SSE EVENT("201"));
+    bool goes_on = rude_text(r, SSE EVENT("201"));
     while (goes_on && held)
         goes_on = rude_pause(r, 10);
     return goes_on && rude_text(r, EVENT("202") EVENT("203")) && rude_pause(r, 30) &&
@@ -132,29 +129,6 @@ static void test_stream(void)
     answers_close(answers);
 }
 
-/* A stream that has given enough ends at once: its tokens are kept if it is used, and nobody waits
- * for the others. */
-static void enough(const struct cloud_port *p)
-{
-    uint32_t ids[] = { 500, 600, FOUR, 201 }, id = 0;
-    silent = held = true;
-    void *call = port_ask(p, FOUR);
-    p->end(call, CLOUD_ENOUGH); /* of no effect before the first token */
-    CHECK(!p->done(call, 0));
-    silent = false;
-    CHECK(p->take(call, 0, &id, NULL) == OK && id == 201);
-    CHECK(p->done(call, 0) && !p->done(call, 1) && !p->done(call, 4));
-    p->end(call, CLOUD_ENOUGH);
-    p->end(call, CLOUD_ENOUGH);
-    p->end(call, CLOUD_USE);
-    CHECK(knows(p, ids, 3, true, 201));
-    CHECK(!knows(p, ids, 4, true, 202)); /* the server still holds the stream */
-    call = port_ask(p, FOUR);
-    CHECK(p->take(call, 0, &id, NULL) == OK);
-    p->end(call, CLOUD_ENOUGH);
-    p->end(call, CLOUD_DROP);
-}
-
 /* Tokens are taken in any order before the call is used. */
 static void pieces(const struct cloud_port *p)
 {
@@ -166,8 +140,6 @@ static void pieces(const struct cloud_port *p)
     CHECK(p->done(call, 2) && p->take(call, 4, &id, NULL) == ERR_NET && id == 202);
     CHECK(p->done(call, 4)); /* it has ended */
     CHECK(!knows(p, ids, 5, true, 203));
-    p->end(call, CLOUD_ENOUGH);
-    CHECK(!knows(p, ids, 5, true, 203)); /* not used yet */
     p->end(call, CLOUD_USE);
     CHECK(knows(p, ids, 5, true, 203));
 }
@@ -179,7 +151,6 @@ static void fault(const struct cloud_port *p)
     void *call = port_ask(p, BAD);
     CHECK(p->take(call, 0, &id, NULL) == ERR_TEXT && id == 77);
     CHECK(p->done(call, 1) && p->take(call, 1, &id, NULL) == ERR_TEXT && id == 77);
-    p->end(call, CLOUD_ENOUGH);
     p->end(call, CLOUD_USE);
 }
 
@@ -188,10 +159,9 @@ static void test_pieces(void)
     struct answers *answers;
     struct cloud_port p;
     struct cloud *c = answered(&p, &answers);
-    enough(&p);
     pieces(&p);
     fault(&p);
-    CHECK(cloud_ledger(c)->calls == 4);
+    CHECK(cloud_ledger(c)->calls == 2);
     p.end(port_ask(&p, SILENT), CLOUD_DROP);
     port_ask(&p, SILENT); /* closing drops it */
     p.close(p.arg);
