@@ -161,17 +161,6 @@ static int sample_files_read_header(struct sample_shard *out, const struct weigh
                          out->meta.tap);
 }
 
-/* Read the metadata of a shard. */
-static int sample_files_peek(struct sample_shard *out, const char *path, struct err *err)
-{
-    struct weights *w;
-    int rc = weights_open(&w, path, err);
-    if (rc == OK)
-        rc = sample_files_read_header(out, w, err);
-    weights_close(w);
-    return rc;
-}
-
 /* Compare the fields up to a scope. Hidden states that are not there yet may be of any tap and
  * version. Another value is refused with this code; `as` says where the expected one is from. */
 static int sample_files_agree(const struct sample_shard *want, const struct sample_shard *found,
@@ -270,18 +259,19 @@ static void sample_files_tensors(struct tensor t[COLUMNS], unsigned char *data,
     }
 }
 
-/* Read a shard and check everything in it. */
-static int sample_files_read_shard(struct sample_shard *out, const char *path, struct err *err)
+/* Read a shard and check everything in it, or its metadata alone. */
+static int sample_files_read_shard(struct sample_shard *out, const char *path, bool rows,
+                                   struct err *err)
 {
     struct weights *w;
     *out = (struct sample_shard){ .first = 0 };
     int rc = weights_open(&w, path, err);
     if (rc == OK)
         rc = sample_files_read_header(out, w, err);
-    if (rc == OK)
+    if (rc == OK && rows)
         rc = sample_files_load(out, w, err);
     weights_close(w);
-    if (rc == OK)
+    if (rc == OK && rows)
         rc = sample_files_check(out, path, err);
     if (rc != OK)
         samples_close(&out->samples);
@@ -352,7 +342,7 @@ int sample_files_read(struct samples *out, struct sample_meta *meta, const char 
                          path);
             break;
         }
-        rc = sample_files_read_shard(&s, path, err);
+        rc = sample_files_read_shard(&s, path, true, err);
         if (rc == OK && s.no_states)
             rc = err_set(err, ERR_FORMAT,
                          "%s: tensor hidden: expected hidden states, found none; run router "
@@ -397,7 +387,7 @@ static int sample_files_compare(const struct sample_meta *m, struct err *err)
         struct sample_shard found;
         if (!sample_files_path(path, m->dir, i))
             continue;
-        rc = sample_files_peek(&found, path, err);
+        rc = sample_files_read_shard(&found, path, false, err);
         if (rc == OK)
             rc = sample_files_agree(&want, &found, FOLDER, ERR_ARG, path, "the options say", err);
     }
@@ -467,7 +457,7 @@ int sample_files_shard(struct sample_shard *out, bool *exists, const struct samp
     sample_files_begin(&want, &f->meta, i);
     *out = want;
     *exists = sample_files_path(path, f->meta.dir, i);
-    int rc = *exists ? sample_files_read_shard(out, path, err) : OK;
+    int rc = *exists ? sample_files_read_shard(out, path, true, err) : OK;
     if (rc == OK)
         rc = sample_files_agree(&want, out, PLACE, ERR_FORMAT, path, "the options say", err);
     if (rc == OK && out->no_states) { /* room for those of this tap */

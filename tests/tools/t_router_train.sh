@@ -96,6 +96,24 @@ ends 0 router $gain --head gain-none --members 5 --json
 shows '"members":5,"trained_spoils":[1-9].*"ece":null,"differ_auc":0[.].*"spoils_auc":0[.].*"recall":[01][.]'
 ends 0 router $gain --head mix --json
 shows '"labels":"gain".*"recall":null'
+# Two members of two outputs run, are explained and scored, and do not become RMLP.
+ends 0 router $gain --head gain --members 2
+has "$dir/x" 'gain, 12 wide, mean of 2 members, reads 128 values of tap final'
+ends 0 run -p 'What is' -n 8 --router "$dir/x" --cloud off --json
+shows '"score":0\.[0-9]'
+ends 0 explain --question 1 --router "$dir/x" --threshold 0.5
+shows 'these add to the sum under P(spoils) less the one under P(mends), the mean of all members:'
+head -c 1096 /dev/zero >"$dir/zero.x" # 2 rows of the state and 9 features
+ends 0 router score --router "$dir/x" --hidden "$dir/zero.x"
+cp "$dir/out" "$dir/score"
+ends 0 router score --router "$dir/x" --hidden "$dir/zero.x" --raw
+paste "$dir/score" "$dir/out" | awk '{ d = $2 - 1 + 2 * $1; bad += d * d > 1e-11 } END { exit bad || NR != 2 }' ||
+    fail "raw: $(paste "$dir/score" "$dir/out")"
+if "${PYTHON:-/usr/bin/python3}" -c 'import numpy' 2>/dev/null; then
+    "${PYTHON:-/usr/bin/python3}" -B tools/lab/import_router.py "$dir/x" "$dir/m.rmlp" 2>"$dir/err" &&
+        fail "two members of two outputs became RMLP"
+    says 'expected one network of head mlp that reads the final state alone'
+fi
 
 # What router/learn/README.md trains in numpy is a router.
 if "${PYTHON:-/usr/bin/python3}" -c 'import numpy' 2>/dev/null; then
@@ -105,36 +123,6 @@ if "${PYTHON:-/usr/bin/python3}" -c 'import numpy' 2>/dev/null; then
     ends 0 eval -q --questions 40 --policy never,"mlp=$dir/own.safetensors" --target-routed 0.1 --json
     sed 's/.*"accuracy":\([0-9.]*\).*/\1/' "$dir/out" | awk '{ right[NR] = $1 } END { exit !(right[2] > right[1] + 0.2) }' ||
         fail "own router: $(cat "$dir/out")"
-    # Two members, of one output and of two, written by numpy (the scores: tests/router/t_members.c).
-    for outs in 1 2; do
-        "${PYTHON:-/usr/bin/python3}" - "$outs" "$dir" <<'END' || fail "members in numpy"
-import json, sys, numpy as np
-outs, dir, rng = int(sys.argv[1]), sys.argv[2], np.random.default_rng(7)
-t = {k: rng.normal(size=s).astype("f4") for k, s in {"router.w1": (2 * 20, 128), "router.b1": (40,),
-     "router.w2": (2 * outs, 20), "router.b2": (2 * outs,)}.items()}
-head, data = {}, b""
-for k, v in t.items():
-    head[k] = {"dtype": "F32", "shape": v.shape, "data_offsets": [len(data), len(data) + v.nbytes]}
-    data += v.tobytes()
-head = json.dumps(head).encode()
-open(dir + "/numpy.safetensors", "wb").write(len(head).to_bytes(8, "little") + head + data)
-open(dir + "/numpy.x", "wb").write((rng.normal(size=(9, 128)).astype("f4") / 8).tobytes())
-END
-        ends 0 router score --router "$dir/numpy.safetensors" --hidden "$dir/numpy.x"
-        cp "$dir/out" "$dir/numpy.score"
-        ends 0 router score --router "$dir/numpy.safetensors" --hidden "$dir/numpy.x" --raw
-        paste "$dir/numpy.score" "$dir/out" | # raw: P(spoils) - P(mends), where there are two outputs
-            awk -v outs=$outs '{ d = $2 - (outs == 1 ? $1 : 1 - 2 * $1); bad += d * d > 1e-11 } END { exit bad || NR != 9 }' ||
-            fail "two members of $outs outputs: $(paste "$dir/numpy.score" "$dir/out")"
-    done
-    has "$dir/numpy.safetensors" 'gain, 20 wide, mean of 2 members, reads 128 values of tap final'
-    ends 0 run -m "$edge" -p 'What is' -n 8 --router "$dir/numpy.safetensors" --cloud off --json
-    shows '"score":0\.[0-9]'
-    ends 0 explain --question 1 --router "$dir/numpy.safetensors" --threshold 0.5
-    shows 'these add to the sum under P(spoils) less the one under P(mends), the mean of all members:'
-    "${PYTHON:-/usr/bin/python3}" -B tools/lab/import_router.py "$dir/numpy.safetensors" "$dir/m.rmlp" \
-        2>"$dir/err" && fail "two members of two outputs became RMLP"
-    says 'expected one network of head mlp that reads the final state alone'
 else
     echo "SKIP the router in numpy: no numpy for ${PYTHON:-/usr/bin/python3}"
 fi

@@ -214,15 +214,6 @@ static void explain_failure(struct err *why, const struct calibrating *c)
     }
 }
 
-/* Say that a router is for this model: fingerprint, name and type of the weights. */
-static void sign(struct router_about *out, const struct engine *e)
-{
-    out->has_model = true;
-    out->model = model_fingerprint(e->model, e->tokenizer);
-    snprintf(out->name, sizeof(out->name), "%s", e->name);
-    snprintf(out->weights, sizeof(out->weights), "%s", e->weights ? e->weights : "");
-}
-
 /* Write the router with its threshold and what it was calibrated for. */
 static int save_router(const struct calibrating *c, struct err *err)
 {
@@ -234,7 +225,10 @@ static int save_router(const struct calibrating *c, struct err *err)
     form.has_threshold = form.about.has_share = true;
     form.threshold = c->found.threshold;
     form.about.share = (float)c->found.share;
-    sign(&form.about, e);
+    form.about.has_model = true;
+    form.about.model = model_fingerprint(e->model, e->tokenizer);
+    snprintf(form.about.name, sizeof(form.about.name), "%s", e->name);
+    snprintf(form.about.weights, sizeof(form.about.weights), "%s", e->weights ? e->weights : "");
     if (!strchr(form.about.task, '+')) /* one that learnt several tasks goes on to say so */
         snprintf(form.about.task, sizeof(form.about.task), "%s",
                  task_name(c->plan.calibration.task));
