@@ -3,8 +3,10 @@
 #
 # Usage: sh tools/results.sh [--check] [NAME...]
 #        sh tools/results.sh NAME --steps|--dry-run|--rerun [ARGS...]
+#        sh tools/results.sh pack
 #
 # The second form makes what an experiment is computed from, where that takes hours: NAME/steps.sh.
+# The third packs answers of steps that lie loose in $RESULTS, and shortens their log.
 #
 # An experiment is a file tools/results/NAME.sh (no hyphen); without NAME, all are run. It defines
 #
@@ -44,6 +46,12 @@ case $dir in
 esac
 : >"$dir/fine" || exit 1 # as long as nothing has failed: removing a file needs no room on the disk
 . tools/results/lib.sh
+if [ "$*" = pack ]; then
+    for folder in "$results"/real/*/ "$results"/real/claim/*/; do pack "${folder%/}" || exit; done
+    log=$results/real/log.csv
+    if [ -e "$log" ]; then short_log <"$log" >"$log.new" && mv "$log.new" "$log"; fi
+    exit
+fi
 "$python" -c 'import numpy, matplotlib' 2>/dev/null ||
     { echo "results: no numpy or no matplotlib for $python: sh tools/setup.sh lab" >&2 && exit 1; }
 
@@ -153,10 +161,12 @@ whole() { # FILE: true if it has rows, each with the columns of the header
         END { exit bad }' "$1" >&2
 }
 
+is_table() { [ -f "$results/$TABLE.csv" ] || [ -f "$results/$TABLE.csv.gz" ]; }
+
 same() { # FILE: when checking, true if the table has its rows, with no other between them
     [ -n "$checking" ] || return 0
-    [ -f "$results/$TABLE.csv" ] || { echo "no $results/$TABLE.csv" >&2 && return 1; }
-    awk -v table="$results/$TABLE.csv" -v is_first=$((number == 1)) '
+    is_table || { echo "no $results/$TABLE.csv" >&2 && return 1; }
+    unpacked "$results/$TABLE.csv" | awk -v table="$results/$TABLE.csv" -v is_first=$((number == 1)) '
         NR == FNR { row[++n] = $0 "" }
         NR != FNR && FNR > 1 { line[++lines] = $0 ""; known[$0] }
         END {
@@ -168,7 +178,7 @@ same() { # FILE: when checking, true if the table has its rows, with no other be
             }
             print "in " table ", but with others before or between them: " row[1] ", ..."
             exit 1
-        }' "$1" "$results/$TABLE.csv" >&2
+        }' "$1" - >&2
 }
 
 experiment() { # COMMAND...: run a command in a shell that has read the experiment
@@ -217,7 +227,7 @@ assemble() { # JOBS: put the rows of one table together, if all these jobs have 
     [ "$(wc -l <"$gathered")" -gt 1 ] || cmp -s "$gathered" "$table" || # it has not had any
         { echo "$name$part: no rows" && lost=1; }
     [ -z "$lost" ]
-    mv "$gathered" "$table"
+    if [ -e "$table.gz" ]; then gzip -9nf "$gathered" && mv "$gathered.gz" "$table.gz"; else mv "$gathered" "$table"; fi
 }
 
 tables() {
@@ -238,7 +248,7 @@ compare() { # check that jobs were run, and the header and pictures of the exper
     lost='' gathered=$dir/gathered
     jobs
     [ "$jobs_chosen" -gt 0 ] || { echo "$name: none of its $number jobs is checked" && lost=1; }
-    [ "$(head -n 1 "$results/$TABLE.csv")" = "$HEADER" ] ||
+    [ "$(unpacked "$results/$TABLE.csv" | head -n 1)" = "$HEADER" ] ||
         { echo "$name: $results/$TABLE.csv has not the header $HEADER" && lost=1; }
     [ -z "$lost" ]
     plots=$dir/$name.pictures

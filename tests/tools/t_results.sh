@@ -291,11 +291,29 @@ grep -q ',mlp,0.05,answer,2,2,0.500000,.*,context,0.111111,0.500000,' "$dir/resu
 grep -q '^mlp,16.6667,100,' "$dir/results/drawn/real-csqa-chat.svg" &&
     grep -q '^always,,' "$dir/results/drawn/real-csqa-chat.svg" || fail "no picture of the answers"
 expect 0 --check real
-gzip -n "$dir/results/real/chat/a.csv"
+
+# Packed answers and a packed table are the same, packing again changes nothing, and the log keeps a
+# command a step with the range of its questions.
+cp "$dir/results/real/chat/a.csv" "$dir/a.csv"
+gzip -n "$dir/results/real/figures.csv"
+{
+    echo date,step,sum,version,processor,seconds,command
+    echo '2026-11-29,dev-chat-a,1,mizzle 1,x,7,"mizzle eval -q -m x/small.gguf --first 64:64 --jsonl a/64-64.jsonl --policy mlp=/x/y.safetensors;mizzle eval --first 128:20 --policy z"'
+} >"$dir/results/real/log.csv"
+expect 0 pack
+[ "$(tail -n 1 "$dir/results/real/log.csv")" = '2026-11-29,dev-chat-a,1,mizzle 1,x,7,"eval --first 64:84 --policy mlp=y"' ] ||
+    fail "$(cat "$dir/results/real/log.csv")"
+[ ! -e "$dir/results/real/chat/a.csv" ] || fail "not packed"
 expect 0 --check real
-gunzip "$dir/results/real/chat/a.csv.gz"
-sed 's/,mlp,0.05,2,1,/,mlp,0.05,2,0,/' "$dir/results/real/chat/a.csv" >"$dir/new"
-mv "$dir/new" "$dir/results/real/chat/a.csv"
+cp "$dir/results/real/chat/answers.csv.gz" "$dir/pack.gz"
+cp "$dir/results/real/log.csv" "$dir/log.csv"
+head -n 2 "$dir/a.csv" >"$dir/results/real/chat/a.csv" # a copy of what is packed
+expect 0 pack
+cmp "$dir/results/real/chat/answers.csv.gz" "$dir/pack.gz" && cmp "$dir/results/real/log.csv" "$dir/log.csv" || fail "packed twice"
+(. tools/results/lib.sh && unpacked "$dir/results/real/chat/a.csv") | sort | cmp - "$(sort "$dir/a.csv" >"$dir/sorted" && echo "$dir/sorted")" ||
+    fail "the pack has other answers"
+sed 's/,mlp,0.05,2,1,/,mlp,0.05,2,0,/' "$dir/a.csv" >"$dir/results/real/chat/a.csv"
+rm "$dir/results/real/chat/answers.csv.gz"
 fails 1 'not in ' --check real
 rm -r "$dir/results/real"
 

@@ -5,17 +5,18 @@
 TABLE=real/claim
 HEADER=part,form,policy,trainings,questions,never,right,always,routed,routed_low,routed_high,gain,gain_low,gain_high,rescued,spoiled,wasted,above_none,above_none_low
 
+claim_items() { unpacked "$1/$2.csv" >"$here/$(basename "$1")-$2.csv" && echo "$here/$(basename "$1")-$2.csv"; } # FOLDER NAME
+
 claim_rows() {
     set --
     for asked in measure,long dev,long measure,reason measure,gsm8k; do
         folder=$results/real/claim/${asked#*,} loops=$results/real/claim/${asked#*,}
         [ $asked != dev,long ] || folder=$results/real/claim/dev
-        [ -e "$folder/ends.csv" ] || continue
+        is_kept "$folder/ends.csv" || continue
         set -- "$@" --of $asked
-        for items in "$folder"/*.csv; do
-            case $items in */loop-*) ;; *) set -- "$@" "$items" ;; esac
-        done
-        ! [ -n "$(find "$loops" -name 'loop-*.csv')" ] || set -- "$@" --calibration "$loops"/loop-*.csv
+        for name in $(names_in "$folder" | grep -v ^loop-); do set -- "$@" "$(claim_items "$folder" "$name")"; done
+        ! names_in "$loops" | grep -q ^loop- || set -- "$@" --calibration
+        for name in $(names_in "$loops" | grep ^loop-); do set -- "$@" "$(claim_items "$loops" "$name")"; done
     done
     [ $# -gt 0 ] || { echo "no answers in $results/real/claim" >&2 && exit 77; }
     numpy || { echo "no numpy for $python" >&2 && exit 77; }

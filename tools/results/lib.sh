@@ -24,10 +24,70 @@ trainings_of() { # N POLICY,POLICY,...
         { print }' | paste -s -d , -
 }
 
-# Answers are kept in FILE, or compressed in FILE.gz: whether they are there, and print them.
-is_kept() { [ -e "$1" ] || [ -e "$1.gz" ]; } # FILE
-unpacked() { # FILE
-    if [ -e "$1.gz" ]; then gzip -cd "$1.gz"; elif [ -e "$1" ]; then cat "$1"; fi
+# Answers are kept in SET/NAME.csv. Packed, those of all names are in SET/answers.csv.gz: question after
+# question, with their name in front, and `=` for a field that is that of the line above.
+in_pack() { # FOLDER: print the lines of its pack in full
+    [ ! -e "$1/answers.csv.gz" ] || gzip -cd "$1/answers.csv.gz" |
+        awk -F, -v OFS=, '{ for (i = 1; i <= NF; i++) if ($i == "=") $i = was[i]; else was[i] = $i; print }'
+}
+names_in() { # FOLDER: print the names of its answers
+    { in_pack "$1" | sed '1d; s/,.*//' && find "$1" -maxdepth 1 -name '*.csv' | sed 's,.*/,,; s/[.]csv$//'; } | sort -u
+}
+is_kept() { [ -e "$1" ] || gzip -cd "${1%/*}/answers.csv.gz" 2>/dev/null | grep -q "^$(basename "$1" .csv),"; } # FILE
+unpacked() { # FILE: print a table, which may be compressed in FILE.gz, or answers, from the pack too
+    if [ -e "${1%/*}/answers.csv.gz" ]; then
+        {
+            in_pack "${1%/*}" | awk -v name="$(basename "$1" .csv)," '
+                index($0, name) == 1 || NR == 1 { line[n++] = substr($0, index($0, ",") + 1) }
+                END { for (i = 0; n > 1 && i < n; i++) print line[i] }'
+            [ ! -e "$1" ] || cat "$1"
+        } | awk '!known[$0]++'
+    elif [ -e "$1.gz" ]; then
+        gzip -cd "$1.gz"
+    elif [ -e "$1" ]; then
+        cat "$1"
+    fi
+}
+
+# Move the answers of a folder into its pack.
+pack() { # FOLDER
+    pack_to=$1/answers.csv.gz
+    set -- "$1"/*.csv
+    [ -e "$1" ] || return 0
+    {
+        in_pack "${pack_to%/*}" | sed 1d
+        for file; do sed "1d; s/^/$(basename "$file" .csv),/" "$file"; done
+    } | awk -F, '!($5 in at) { at[$5] = NR } !known[$0]++ { print at[$5] "\t" $0 }' | sort -k 1,1n -k 2 | cut -f 2- >"$pack_to.lines" &&
+        { sed '1s/^/name,/; q' "$1" && cat "$pack_to.lines"; } | awk -F, -v OFS=, '
+            { for (i = 1; i <= NF; i++) if ($i "" == was[i] "") $i = "="; else was[i] = $i; print }' |
+        gzip -9n >"$pack_to.new" && mv "$pack_to.new" "$pack_to" && rm "$pack_to.lines" "$@"
+}
+
+# Print a log whose commands are joined by `;` with one command a step, without what the step's name
+# says, and with the range of all its questions.
+short_log() {
+    awk '
+        !/"$/ { print; next }
+        {
+            at = index($0, "\"")
+            n = split(substr($0, at + 1, length($0) - at - 1), command, ";")
+            begin = end = line = ""
+            for (i = 1; i <= n; i++)
+                if (match(command[i], /--first [0-9]+:[0-9]+/)) {
+                    split(substr(command[i], RSTART + 8, RLENGTH - 8), range, ":")
+                    if (begin == "" || range[1] < begin + 0) begin = range[1] + 0
+                    if (range[1] + range[2] > end + 0) end = range[1] + range[2]
+                }
+            words = split(command[1], word, " ")
+            for (i = 1; i <= words; i++) {
+                if (word[i] ~ /^(mizzle|-q|--json)$/) continue
+                if (word[i] == "--first" && begin != "") { line = line " --first " begin ":" end - begin; i++; continue }
+                if (word[i] ~ /^(-m|-n|-o|--(data|task|prompt|cloud-model|cloud-url|jsonl|items|calibration|first|count))$/) { i++; continue }
+                gsub(/[^ =@,]*\/|[.]safetensors/, "", word[i])
+                line = line " " word[i]
+            }
+            print substr($0, 1, at) substr(line, 2) "\""
+        }'
 }
 
 # Pick columns of the table on stdin by name and print them without the header. NAME=VALUE is a
@@ -156,9 +216,9 @@ constant() { value constants value "name=$1"; }
 
 # Print column COL of the one row of TABLE.csv in which all conditions hold.
 value() { # TABLE COL NAME=VALUE...
-    value_table=$results/$1.csv value_column=$2
+    value_table=$1 value_column=$2
     shift 2
-    awk -F, -v column="$value_column" -v conditions="$*" '
+    unpacked "$results/$value_table.csv" | awk -F, -v table="$value_table" -v column="$value_column" -v conditions="$*" '
         NR == 1 {
             for (i = 1; i <= NF; i++) at[$i] = i
             n = split(conditions, condition, " ")
@@ -174,12 +234,12 @@ value() { # TABLE COL NAME=VALUE...
         }
         END {
             if (rows != 1 || !(column in at)) {
-                print FILENAME ": " rows + 0 " rows, or no column " column ": " conditions \
+                print table ".csv: " rows + 0 " rows, or no column " column ": " conditions \
                     >"/dev/stderr"
                 exit 1
             }
             print found
-        }' "$value_table" || fails
+        }' || fails
 }
 
 # Print the value of an expression of awk, as in: figure '%.1f' "100 * $x". For titles.
@@ -197,16 +257,16 @@ fails() {
 # the row, and percent(NAME) 100 times it. HEADER names the columns, which are those of the picture:
 # an axis has the name of its column.
 shape() { # TABLE HEADER PROGRAM
-    awk -F, -v OFS=, -v header="$2" '
+    unpacked "$results/$1.csv" | awk -F, -v OFS=, -v header="$2" -v table="$1" '
         function of(name) {
             if (name in at) return $at[name]
-            print FILENAME ": no column " name >"/dev/stderr"
+            print table ".csv: no column " name >"/dev/stderr"
             exit bad = 1
         }
         function percent(name) { return of(name) == "" ? "" : 100 * of(name) }
         END { if (bad) exit 1 }
         NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; print header; next }
-        '"$3" "$results/$1.csv" || fails
+        '"$3" || fails
 }
 
 # Read a table of label,case,x,y. Print for each label and case the means of x and y, and the lowest

@@ -11,10 +11,10 @@ HEADER=task,form,pair,policy,share,score,questions,runs,accuracy,accuracy_low,ac
 real_named() { sed 's/,mlp=\([a-z]*\),0[.]045,/,mlp=\1-lower,0.05,/'; } # lines of answers
 
 real_rows() {
-    for items in "$results"/real/*/*.csv "$results"/real/*/*.csv.gz; do
-        [ -e "$items" ] || continue
-        items=${items%.gz} set_of=${items%/*}
-        unpacked "$items" | real_named >"$here/items-${set_of##*/}-${items##*/}"
+    for set_of in "$results"/real/*/; do
+        { in_pack "$set_of" | cut -d , -f 2- && find "$set_of" -maxdepth 1 -name '*.csv' -exec cat {} +; } |
+            awk '!known[$0]++' | real_named >"$here/items"
+        [ ! -s "$here/items" ] || mv "$here/items" "$here/items-$(basename "$set_of").csv"
     done
     set -- "$here"/items-*.csv
     [ -e "$1" ] || { echo "no answers in $results/real" >&2 && exit 77; }

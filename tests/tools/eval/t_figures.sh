@@ -65,7 +65,7 @@ says results "$(awk -F, 'NR > 1 { s += $6 } END { printf "%.0f", s / 3600 }' $re
 # Each experiment has a section.
 for script in tools/results/*.sh; do
     name=$(basename "$script" .sh)
-    [ "$name" = lib ] || grep -qE "drawn/$name[a-z-]*\.svg|\`(real/)?$name(\.measured)?\.csv\`|$name/figures\.csv" \
+    [ "$name" = lib ] || grep -qE "drawn/$name[a-z-]*\.svg|\`(real/)?$name(\.measured)?\.csv(\.gz)?\`|$name/figures\.csv" \
         "$results/README.md" || { echo "t_figures: no word of $name" >&2 && fails; }
 done
 
@@ -128,9 +128,8 @@ in_form() { # FORM [TABLE]: keep the rows of the real pair in it
     form=chat task=csqa
     [ "$1" != reason ] || form="plain @$(sha256sum tools/results/real/reason.txt | cut -c 1-17)"
     case $1 in arc | gsm8k) task=$1 ;; esac
-    awk -F, -v OFS=, -v task=$task -v form="$form" '
-        NR > 1 && $1 == task && $2 == form { $2 = "this" } { print }' \
-        "$results/real/${2:-figures}.csv" >"$dir/real.csv"
+    unpacked "$results/real/${2:-figures}.csv" | awk -F, -v OFS=, -v task=$task -v form="$form" '
+        NR > 1 && $1 == task && $2 == form { $2 = "this" } { print }' >"$dir/real.csv"
 }
 
 asked() { results=$dir value real questions form=this "policy=$1" score=citer against=; } # POLICY
@@ -328,7 +327,7 @@ says results "not shown: $(equal mlp=joints-lower combined | sed 's/ / points /'
 context=$(equal mlp=joints-lower context)
 says results "it is above \`context\` by $context"
 says results "interval: $(gap_of mlp=joints) |"
-awk -F, 'NR == 1 || ($2 != "chat" && $4 ~ /[.]router$|held$/)' $results/real/figures.csv >"$dir/open.csv"
+unpacked $results/real/figures.csv | awk -F, 'NR == 1 || ($2 != "chat" && $4 ~ /[.]router$|held$/)' >"$dir/open.csv"
 open() { results=$dir percent '%.1f %%' open routed task=gsm8k score=citer "policy=$1" against=; } # POLICY
 says results "50 open questions \`joint\` routes $(open "$joint") of the tokens"
 says results "as in \`run\`, it routes $(open mlp=held) (\`held\`)"
@@ -361,12 +360,15 @@ LIST
 
 # Print the tables and scripts of a section, which is on stdin.
 sources() {
-    grep -o '\(real\|report\)/[a-z0-9.-]*\.csv\|[a-z][a-z0-9.-]*\.csv\|drawn/[a-z0-9.-]*\.svg' |
-        sed 's,^drawn/,,; s/\.[a-z]*$//' | awk '{ print; if (sub(/-.*/, "")) print }' | sort -u |
+    grep -o '\(real\|report\)/[a-z0-9.-]*\.csv\(\.gz\)\{0,1\}\|[a-z][a-z0-9.-]*\.csv\|drawn/[a-z0-9.-]*\.svg' |
+        sed 's,^drawn/,,; s/\.gz$//; s/\.[a-z]*$//' | awk '{ print; if (sub(/-.*/, "")) print }' | sort -u |
         while read -r name; do
             for file in $results/$name.csv $results/drawn/$name.csv tools/results/$name.sh; do
                 [ ! -e "$file" ] || echo "$file"
             done
+            [ ! -e "$results/$name.csv.gz" ] || {
+                unpacked "$results/$name.csv" >"$dir/table.$(basename "$name").csv" && echo "$dir/table.$(basename "$name").csv"
+            }
             case $name in real/*) echo tools/results/real/steps.sh ;; esac
         done
 }

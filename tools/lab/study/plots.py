@@ -20,7 +20,7 @@ import math
 import re
 import sys
 import textwrap
-from collections import namedtuple
+from collections import Counter, namedtuple
 
 from need import need
 
@@ -114,7 +114,17 @@ def small(svg):
     """Return an SVG of matplotlib in half of its bytes, with hundredths of a point."""
     head, end, body = svg.partition("</metadata>")
     body = re.sub(r"(\.\d\d)\d+", r"\1", re.sub(r' transform="rotate\(-0 [^"]*"', "", body))
-    return head + end + re.sub(r"\n\s*", "\n", re.sub(r"\n(?=L |z|\")", " ", body))
+    body = re.sub(r"\n\s*", "\n", re.sub(r"\n(?=L |z|\")", " ", body))
+    return head + end + classes(body)
+
+
+def classes(body):
+    """Name each style that stands several times once, in the sheet that matplotlib begins."""
+    styles = [x for x, n in Counter(re.findall(r'style="([^"]*)"', body)).items() if n > 1]
+    for i, style in enumerate(styles):
+        body = body.replace(f'style="{style}"', f'class="s{i}"')
+    sheet = "".join(f".s{i}{{{style}}}" for i, style in enumerate(styles))
+    return body.replace("</style>", sheet + "</style>", 1)
 
 
 def save(figure, path, title, drawn):

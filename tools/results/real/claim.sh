@@ -376,9 +376,9 @@ in_measure() { # PART PARTS FROM
     *) aim "$aims/aim-loop-$3" ;;
     esac || return
     if [ "$set,$policy" = claim/gsm8k,position ]; then # the first tokens, at the target
-        position=0-$(awk -F, -v part=$target '
+        position=0-$(unpacked "$kept/$set/ends.csv" | awk -F, -v part=$target '
             $6 == "never" { answers++; n += $11 }
-            END { printf "%d", n / answers * part - 0.5 }' "$kept/$set/ends.csv") || return
+            END { printf "%d", n / answers * part - 0.5 }') || return
     fi
     # shellcheck disable=SC2086
     answers "$1" "$2" $policy

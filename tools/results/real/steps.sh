@@ -6,7 +6,7 @@
 #        sh tools/results.sh real --rerun N            make N answers again, and compare them
 #
 # A NAME may be a pattern ("dev-chat-*"), of which what needs something else is left out, and stands
-# for all of its parts. A step ends with what is kept: answers in $RESULTS/real/SET/NAME.csv, or .csv.gz,
+# for all of its parts. A step ends with what is kept: answers in $RESULTS/real/SET/NAME.csv, or packed,
 # and their figures, with the settings and thresholds that they were made with in NAME.jsonl; routers in
 # $WEIGHTS; and a line in log.csv, by which it is known to be done, on another machine, too, unless
 # its form, split, numbers or widths are others. One that is interrupted, or takes longer than $LIMIT
@@ -319,11 +319,7 @@ paper_table() {
 keep_items() { # FILE
     items=$kept/$set/$name.csv
     { unpacked "$items" && cat "$1"; } | awk '!known[$0]++' >"$items.new" || return
-    if [ -e "$items.gz" ]; then
-        gzip -n <"$items.new" >"$items.gz.new" && mv "$items.gz.new" "$items.gz" && rm "$items.new"
-    else
-        mv "$items.new" "$items"
-    fi
+    mv "$items.new" "$items"
 }
 
 # Begin the journal of a part from what is kept, in which names are those of this place, version and
@@ -446,11 +442,9 @@ make_step() { # COMMAND...
     fi
     rm -f "$work/$step.seconds"
     [ -e "$kept/log.csv" ] || echo date,step,sum,version,processor,seconds,command >"$kept/log.csv"
-    command=$(sed 's/--first [0-9]*:[0-9]*/--first N:M/; s,/[0-9][0-9]*-[0-9]*\([.][a-z]*\),/N-M\1,g' "$work/commands" |
-        awk '!known[$0]++' | paste -s -d ';' - | tr '"' "'" |
-        sed "s,$work/,,g; s,$data/,,g; s, /[^ ]*/, ,g")
+    command=$(paste -s -d ';' "$work/commands" | tr '"' "'")
     version="$("$mizzle" --version) $(git rev-parse --short HEAD 2>/dev/null)"
-    echo "$(today),$step,$(sum_of_step),${version% },$(processor),$spent,\"$command\"" >>"$kept/log.csv"
+    echo "$(today),$step,$(sum_of_step),${version% },$(processor),$spent,\"$command\"" | short_log >>"$kept/log.csv"
     done_steps="$done_steps $step"
     numpy || return 0 # the figures are for a machine that has it
     case $step in dev-*) sh tools/results.sh real >"$work/figures.log" || exit ;; esac
