@@ -177,23 +177,33 @@ class Kept(unittest.TestCase):
         checked = 0
         for folder in sorted(os.listdir(os.path.join(RESULTS, "real"))):
             here = os.path.join(RESULTS, "real", folder)
-            for name in sorted(os.listdir(here)) if os.path.isdir(here) else ():
-                items = os.path.join(here, name[:-6] + ".csv")
-                if not name.endswith(".jsonl"):
-                    continue
-                if not os.path.exists(items):
-                    items += ".gz"
-                if not os.path.exists(items):
+            if not os.path.exists(os.path.join(here, "answers.csv.gz")):
+                continue
+            kept = {}
+            with answers.opened(os.path.join(here, "answers.csv.gz")) as text:
+                for name, *_, settings in answers.in_full(text):
+                    kept.setdefault(f"{name}.jsonl", set()).add(settings)
+            for name in sorted(os.listdir(here)):
+                if name not in kept:
                     continue
                 with open(os.path.join(here, name), encoding="utf-8") as text:
                     journal = answers.Journal(json.loads(text.readline())["settings"])
                 hashes = {answers.sha256(f"{journal.digest} {digest}")[:16]
                           for _, _, digest in journal.policies.values()}
-                with answers.opened(items) as text:
-                    found = {line["settings"] for line in csv.DictReader(text)}
-                self.assertEqual(found, hashes, items)
+                self.assertEqual(kept[name], hashes, name)
                 checked += 1
         self.assertGreater(checked, 20)
+
+    def test_pack(self):
+        """A pack is read as the lines that it stands for."""
+        pack = os.path.join(RESULTS, "real", "open", "answers.csv.gz")
+        with answers.opened(pack) as text:
+            lines = [",".join(fields[1:]) for fields in answers.in_full(text)]
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as items:
+            print(*lines, sep="\n", file=items, flush=True)
+            for a, b in zip(answers.read([pack]), answers.read([items.name])):
+                self.assertEqual((a.of, a.policy, a.ids, a.groups), (b.of, b.policy, b.ids, b.groups))
+                self.assertTrue(all((a.numbers[x] == b.numbers[x]).all() for x in a.numbers))
 
     def test_trainings(self):
         """Trainings that stand one by one in the settings are one policy, with the hash of all."""

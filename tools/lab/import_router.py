@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<i2", "I8": "|i1"}
+TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<i2", "I8": "|i1",
+         "U8": "|u1", "I32": "<i4", "U32": "<u4"}
 NAMES = {np.dtype(text): name for name, text in TYPES.items()}
 CLASSES = ["HiddenStatesTokenLMHeadLogitsClassifier", "HiddenStatesTokenLMHeadClassifier",
            "HiddenStatesLogitsClassifier", "HiddenStatesClassifier", "LogitsClassifier"]

@@ -16,11 +16,14 @@ trainings under one name, as eval up to 0.5.1 wrote them, each gets its own. Nei
 """
 import gzip
 import hashlib
+import itertools
 import json
 import os
 import re
 import sys
 from collections import namedtuple
+
+from need import Refused, end
 
 HEADER = ("task,form,pair,id,group,policy,share,run,right_citer,right_answer,tokens,cloud,calls,"
           "read,hash,settings")
@@ -35,14 +38,6 @@ MOST_TRAININGS = 64
 
 Answer = namedtuple("Answer", "group citer answer tokens cloud calls read hash settings")
 Place = namedtuple("Place", "path line")
-
-
-class Refused(Exception):
-    """One line for the user, and the exit code."""
-
-    def __init__(self, code, text):
-        super().__init__(text)
-        self.code = code
 
 
 class Row:
@@ -153,9 +148,27 @@ def from_journal(path, text):
             raise Refused(3, f"{path}: line {number}: expected an answer of --jsonl, found {e}")
 
 
+def expect(path, number, one, names):
+    """Refuse a line of a journal that lacks one of these fields."""
+    for name in names:
+        if name not in one:
+            raise Refused(3, f"{path}: line {number}: expected field {name} of an answer, found none")
+
+
+def in_full(text):
+    """Yield the fields of a pack's lines (router/results): a name first, `=` for the field above."""
+    above = [""] * 17
+    for line in text:
+        above = [a if x == "=" else x for x, a in zip(line.rstrip("\n").split(","), above)]
+        yield above
+
+
 def from_items(path, text):
     """Yield of each line of items its number, None, and its fields."""
-    for number, line in enumerate(text, 1):
+    first = text.readline()
+    packed = first == f"name,{HEADER}\n"
+    lines = (",".join(fields[1:]) for fields in in_full(text)) if packed else text
+    for number, line in enumerate(itertools.chain([first[5 * packed:]], lines), 1):
         line = line.rstrip("\n")
         found = LINE.fullmatch(line)
         if number == 1 and line == HEADER:
@@ -182,6 +195,8 @@ def lines_of(path):
             yield from (from_journal if journal else from_items)(path, text)
     except OSError as e:
         raise Refused(1, f"{path}: {e.strerror}")
+    except EOFError:
+        raise Refused(3, f"{path}: expected a whole .gz file, found a part of one")
 
 
 def read_lines(path, answers, places):
@@ -296,11 +311,4 @@ def main(args):
 if __name__ == "__main__":
     if sys.argv[1:] == ["--help"]:
         sys.exit(print(__doc__))
-    try:
-        main(sys.argv[1:])
-    except (Refused, BrokenPipeError) as e:
-        print(f"answers.py: {e}", file=sys.stderr)
-        sys.exit(getattr(e, "code", 1))
-    except OSError as e:
-        print(f"answers.py: {e.filename}: {e.strerror}", file=sys.stderr)
-        sys.exit(1)
+    end(main, sys.argv[1:])

@@ -29,7 +29,7 @@ import itertools
 import re
 import sys
 
-from need import need
+from need import end, need
 
 need("numpy")
 import numpy as np
@@ -78,7 +78,7 @@ class Part:
                "policy": row.policy.split("=")[-1], "trainings": row.trainings,
                "never": before.mean(), "always": large}
         for name, values in (("gain", q.interval(gain)), ("routed", self.figures.routed(q, row)[0]),
-                             ("right", q.accuracy(row, "answer", False))):
+                             ("right", (now.mean(), *q.accuracy(now, True, student=True)))):
             one.update((name + ending, value) for ending, value in zip(ENDINGS, values))
         one["rescued"], one["spoiled"] = 100 * (now > before).mean(), 100 * (now < before).mean()
         one["wasted"] = 100 * (asked & (now == before)).mean()
@@ -160,8 +160,4 @@ def main(args):
 
 
 if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    except f.Refused as e:
-        print(f"claim.py: {e}", file=sys.stderr)
-        sys.exit(e.code)
+    end(main, sys.argv[1:])

@@ -12,7 +12,7 @@ tools/lab/eval/README.md has the method.
 """
 import sys
 
-from need import need
+from need import end, need
 
 need("numpy")
 import numpy as np
@@ -84,20 +84,48 @@ def wilson(p, m, z=Z):
     return max(middle - half, 0), min(middle + half, 1)
 
 
-class Questions:
+class Groups:
+    """Questions in groups, and how often each draw takes each group."""
+
+    def __init__(self, groups, seed=SEED):
+        number = {}
+        self.group = np.array([number.setdefault(g, len(number)) for g in groups])
+        self.n, self.count = len(groups), len(number)
+        self.keys = rand_u64(seed, np.arange(DRAWS, dtype=np.uint64))
+        self.times = drawn_counts(self.keys, self.count, self.count)
+
+    def grouped(self, x):
+        """Return the sums of x [trainings][n] over each group."""
+        return np.stack([np.bincount(self.group, weights=run, minlength=self.count) for run in x])
+
+    def accuracy(self, x, grouped, student=False):
+        """Return Wilson's interval of the mean of x [trainings][n]: for as many independent questions
+        as have the variance of these groups (or of single questions) and trainings, at most n."""
+        k, p = len(x), x.mean()
+        if k == 1 and (not grouped or self.count == self.n):
+            return wilson(p, self.n)
+        if grouped and self.count < 2:
+            return 0, 1
+        above = self.grouped((x - p) / self.n) if grouped else (x - p) / self.n
+        few = self.count / (self.count - 1) if grouped else 1
+        questions = (above.mean(axis=0) ** 2).sum() * few
+        trainings = {k: (above.sum(axis=1) ** 2).sum() / (k * (k - 1))} if k > 1 else {}
+        variance, t = spread(questions, trainings)
+        most = self.count if grouped and variance < ROUNDING else self.n
+        return wilson(p, p * (1 - p) / variance if variance > p * (1 - p) / most else most,
+                      t if student else Z)
+
+
+class Questions(Groups):
     """A set of questions, and what is computed on it. A statistic is an array [1 + k][1 + DRAWS]: in
     the first row what all trainings give, then without each training (jackknife); in the first
     column what the answers give, then what each draw of the questions' groups gives. k is 0 where
     nothing is trained."""
 
     def __init__(self, ids, groups, trainings, seed=SEED):
-        number = {}
-        self.ids, self.n = ids, len(ids)
-        self.group = np.array([number.setdefault(g, len(number)) for g in groups])
-        self.count, self.trainings, self.kept = len(number), trainings, {}
-        keys = rand_u64(seed, np.arange(DRAWS, dtype=np.uint64))
-        times = drawn_counts(keys, self.count, self.count)
-        self.times = np.concatenate((np.ones((1, self.count)), times)).T
+        super().__init__(groups, seed)
+        self.ids, self.trainings, self.kept = ids, trainings, {}
+        self.times = np.concatenate((np.ones((1, self.count)), self.times)).T
         self.items = self.sums(np.ones((1, self.n)))
 
     def has(self, row):
@@ -106,20 +134,17 @@ class Questions:
     def numbers(self, row, name):
         return row.numbers[name][:, [row.at[i] for i in self.ids]]
 
-    def grouped(self, x):
-        """Return the sums of x [trainings][n] over each group."""
-        return np.stack([np.bincount(self.group, weights=run, minlength=self.count) for run in x])
-
     def sums(self, x):
         """Return the statistic of a sum over the questions; a mean over trainings. Of policies with
         as many trainings the same one is left out together."""
         t, of_each = len(x), self.grouped(x) @ self.times
         if t == 1:
             return of_each
-        weights = [np.full((1, t), 1 / t)]
+        weights = [np.ones((1, t))]
         for k in self.trainings:
-            weights.append((1 - np.eye(t)) / (t - 1) if k == t else np.full((k, t), 1 / t))
-        return np.concatenate(weights) @ of_each
+            weights.append(1 - np.eye(t) if k == t else np.ones((k, t)))
+        weights = np.concatenate(weights)
+        return weights @ of_each / weights.sum(axis=1, keepdims=True)  # of integers: exact sums
 
     def of(self, row, score):
         """Return the statistics right, tokens and cloud of a row."""
@@ -146,23 +171,6 @@ class Questions:
         elif variance > known:
             ends = np.array((-1, 1)) * np.sqrt(variance) * t
         return x[0, 0], *(x[0, 0] + ends)
-
-    def accuracy(self, row, score, closed):
-        """Return the accuracy with Wilson's interval: for as many independent questions as have the
-        variance of these groups (closed: of single questions) and trainings, at most n."""
-        x = self.numbers(row, score)
-        k, p, grouped = len(x), x.mean(), not closed
-        if k == 1 and (not grouped or self.count == self.n):
-            return (p, *wilson(p, self.n))
-        if grouped and self.count < 2:
-            return p, 0, 1
-        above = self.grouped((x - p) / self.n) if grouped else (x - p) / self.n
-        few = self.count / (self.count - 1) if grouped else 1
-        questions = (above.mean(axis=0) ** 2).sum() * few
-        trainings = {k: (above.sum(axis=1) ** 2).sum() / (k * (k - 1))} if k > 1 else {}
-        variance, z = spread(questions, trainings)
-        most = self.count if grouped and variance < ROUNDING else self.n
-        return (p, *wilson(p, p * (1 - p) / variance if variance > p * (1 - p) / most else most, z))
 
 
 def equal(own, other, edge, large):
@@ -224,7 +232,8 @@ class Figures:
         right = q.of(row, score)
         sums = {x: q.numbers(row, x).sum() for x in ("tokens", "cloud", "calls", "read")}
         answers = q.n * row.trainings
-        values = [*q.accuracy(row, score, row.of.startswith("milli,")),
+        x = q.numbers(row, score)
+        values = [x.mean(), *q.accuracy(x, not row.of.startswith("milli,"), student=True),
                   sums["cloud"] / sums["tokens"] if sums["tokens"] else 0,
                   *(sums[x] / answers for x in ("tokens", "cloud", "calls", "read"))]
         pgr, gain, relative = NO_INTERVAL, NO_INTERVAL, np.nan
@@ -308,8 +317,4 @@ def main(args):
 
 
 if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    except Refused as e:
-        print(f"figures.py: {e}", file=sys.stderr)
-        sys.exit(e.code)
+    end(main, sys.argv[1:])

@@ -18,18 +18,19 @@ Without an answer's ids its own hash takes their place; sizes are means where a 
 """
 import argparse
 import itertools
-import json
 import sys
 from collections import namedtuple
 
-from need import need
+from need import end, need
 
 need("numpy")
 import numpy as np
 
+from answers import Refused, expect, lines_of
 from figures import mix, wilson
 
 PACKET, PACKETS, AGAIN, TIMEOUT, FIRST = 1448, 256, 6, 200, 1 << 20
+NEEDED = "trace", "calls", "bytes_up", "bytes_down", "prompt", "tokens", "cloud", "right"
 GAMMA = np.uint64(0x9e3779b97f4a7c15)
 
 Device = namedtuple("Device", "edge prefill cloud")  # ms of a step, a prompt's id, a cloud token
@@ -135,11 +136,16 @@ def times(line, device, net, ahead):
 
 def answers(paths):
     """Yield the lines of journals that hold an answer."""
+    found = None
     for path in paths:
-        with open(path, encoding="utf-8") as text:
-            for one in map(json.loads, text):
-                if one.get("trace"):
-                    yield one
+        for number, found, _ in lines_of(path):
+            if found is None:
+                raise Refused(3, f"{path}: expected a journal, found items")
+            expect(path, number, found, NEEDED if "ids" in found else (*NEEDED, "hash"))
+            if found["trace"]:
+                yield found
+    if not found:
+        raise Refused(3, f"{paths[0]}: expected answers, found none")
 
 
 def row(lines, device, net, ahead):
@@ -151,6 +157,11 @@ def row(lines, device, net, ahead):
     p, ms = sums[2] / len(each), sum(one.sum() for one in each) / len(each)
     return (len(each), *sums[:2], p, *wilson(p, len(each)), ms,
             np.median([one[0] for one in each]), *np.quantile(next_, (0.5, 0.95)))
+
+
+def numbers(text):
+    """Return a list of numbers as they are written."""
+    return [x for x in text.split(",") if float(x) >= 0]
 
 
 def main():
@@ -165,7 +176,7 @@ def main():
                                 ("kbit-s", "0", "rate of each way, 0: no limit"),
                                 ("loss", "0", "share of packets lost"),
                                 ("ahead", "0,1", "1: decode ahead, 0: in step")):
-        parser.add_argument(f"--{name}", default=default, help=f"{what} (default: {default})")
+        parser.add_argument(f"--{name}", type=numbers, default=default, help=f"{what} (default: {default})")
     parser.add_argument("journals", nargs="+", metavar="JOURNAL")
     o = parser.parse_args()
     device, policies = Device(o.edge_ms, o.prefill_ms, o.cloud_ms), {}
@@ -173,8 +184,7 @@ def main():
         policies.setdefault((line["policy"], line["share"], line.get("point")), []).append(line)
     print("policy,share,latency_ms,kbit_s,loss,ahead,questions,tokens,cloud,accuracy,accuracy_low,"
           "accuracy_high,ms,ttft_ms,tbt_ms,tbt_p95_ms")
-    lists = [text.split(",") for text in (o.latency, o.kbit_s, o.loss, o.ahead)]
-    for latency, rate, loss, ahead in itertools.product(*lists):
+    for latency, rate, loss, ahead in itertools.product(o.latency, o.kbit_s, o.loss, o.ahead):
         net = Network(float(latency), 125 * float(rate), 125 * float(rate), float(loss))
         for (policy, share, _), lines in policies.items():
             n, tokens, cloud, *rest = row(lines, device, net, int(ahead))
@@ -184,7 +194,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (OSError, ValueError, KeyError) as e:
-        sys.exit(f"network.py: {e}")
+    end(main)

@@ -19,7 +19,7 @@ import re
 import subprocess
 import sys
 
-from need import need
+from need import end, need
 
 need("numpy")
 import numpy as np
@@ -301,8 +301,4 @@ def main(args):
 
 
 if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    except Refused as e:
-        print(f"paper.py: {e}", file=sys.stderr)
-        sys.exit(e.code)
+    end(main, sys.argv[1:])

@@ -16,13 +16,13 @@ share of the tokens (equal in figures.py). Times are those of the journal.
 import json
 import sys
 
-from need import need
+from need import end, need
 
 need("numpy")
 import numpy as np
 
 import figures as f
-from answers import Journal, Refused, lines_of, opened
+from answers import Journal, Refused, expect, lines_of, opened
 
 COLUMNS = ("task,policy,router,threshold,tie,target,seed,questions,trainings,right,accuracy,"
            "accuracy_low,accuracy_high,gain_low,gain_high,relative_gain,relative_gain_low,"
@@ -34,41 +34,24 @@ COLUMNS = ("task,policy,router,threshold,tie,target,seed,questions,trainings,rig
            "tbt_p95_ms")
 COUNTS = ("right", "citer", "tokens", "cloud", "fallback", "truncated", "prompt", "calls",
           "prefilled", "cached", "decoded")
+NEEDED = (*COUNTS, "answer", "trace", "ms", "ttft_ms", "edge_ms", "us")
 NONE = (np.nan, np.nan)
 
 
-class Draws:
+class Draws(f.Groups):
     """The groups of questions, in the order in which they were asked, and what each draw has."""
 
     def __init__(self, subjects):
-        number = {}
-        self.group = np.array([number.setdefault(s, len(number)) for s in subjects])
-        self.n, self.count = len(subjects), len(number)
-        self.keys = f.rand_u64(f.SEED, np.arange(f.DRAWS, dtype=np.uint64))
-        self.times = f.drawn_counts(self.keys, self.count, self.count)
+        super().__init__(subjects)
         self.items = self.sums(np.ones((1, self.n)))
 
     def sums(self, x):
         """Return what each draw has of x [trainings][n]: a mean over the trainings drawn."""
-        each = np.stack([np.bincount(self.group, run, self.count) for run in x]) @ self.times.T
+        each = self.grouped(x) @ self.times.T
         if len(x) == 1:
             return each[0]
         at = f.drawn(f.rand_u64(self.keys, 1), len(x) - 1, len(x))
         return each[at, np.arange(f.DRAWS)[:, None]].mean(axis=1)
-
-    def accuracy(self, right, grouped):
-        trainings, p = len(right), right.mean()
-        if trainings == 1 and (not grouped or self.count == self.n):
-            return f.wilson(p, self.n)
-        if grouped and self.count < 2:
-            return 0, 1
-        one = (right - p) / self.n
-        above = np.bincount(self.group, one.mean(axis=0)) if grouped else one.mean(axis=0)
-        variance = (above ** 2).sum() * (self.count / (self.count - 1) if grouped else 1)
-        if trainings > 1:
-            variance += (one.sum(axis=1) ** 2).sum() / (trainings * (trainings - 1))
-        most = self.count if grouped and variance < f.ROUNDING else self.n
-        return f.wilson(p, p * (1 - p) / variance if variance > p * (1 - p) / most else most)
 
 
 def interval(draws):
@@ -212,6 +195,7 @@ def read(paths):
         for number, one, found in lines_of(path):
             if one is None:
                 raise Refused(3, f"{path}: expected a journal, found items")
+            expect(path, number, one, NEEDED)
             journal = journal or Journal(first_line(path)["settings"])
             name, run, router = journal.policies.get(one["policy"], (one["policy"], 0, ""))
             point = one["point"] % journal.points
@@ -323,8 +307,4 @@ def main(args):
 
 
 if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    except Refused as e:
-        print(f"table.py: {e}", file=sys.stderr)
-        sys.exit(e.code)
+    end(main, sys.argv[1:])
