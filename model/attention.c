@@ -21,13 +21,13 @@ struct attention {
  * value at pos. */
 static void *cache_keys(const struct attention *a, const struct session *s, size_t g, size_t pos)
 {
-    size_t head = a->layer * model_config(a->b->m)->kv_heads + g;
+    size_t head = a->layer * a->b->m->config.kv_heads + g;
     return s->cache + (head * s->context16 + pos) / PANEL * s->keys_bytes;
 }
 
 static void *cache_value(const struct attention *a, const struct session *s, size_t g, size_t pos)
 {
-    size_t head = a->layer * model_config(a->b->m)->kv_heads + g;
+    size_t head = a->layer * a->b->m->config.kv_heads + g;
     return s->cache + s->cache_half + (head * s->context16 + pos) * s->value_bytes;
 }
 
@@ -35,13 +35,13 @@ static void *cache_value(const struct attention *a, const struct session *s, siz
 static void attention_rotate(const struct batch *b, float *to, const float *from, const float *norm,
                              size_t row)
 {
-    const struct model_config *c = model_config(b->m);
+    const struct model_config *c = &b->m->config;
     size_t half = c->head_dim / 2;
     if (norm)
-        model_kernels(b->m)->rmsnorm_f32(to, from, norm, c->head_dim, c->eps);
+        b->m->kernels->rmsnorm_f32(to, from, norm, c->head_dim, c->eps);
     else
         memcpy(to, from, c->head_dim * sizeof(*to));
-    model_kernels(b->m)->rope_f32(to, b->cos + row * half, b->sin + row * half, half);
+    b->m->kernels->rope_f32(to, b->cos + row * half, b->sin + row * half, half);
 }
 
 /* Thread function: norm and rotate queries and keys of rows [first, last). Queries go to rows of
@@ -50,8 +50,8 @@ static void attention_spread(void *arg, size_t thread, size_t first, size_t last
 {
     const struct attention *a = arg;
     const struct batch *b = a->b;
-    const struct model_config *c = model_config(b->m);
-    const struct model_layer *l = model_layer(b->m, a->layer);
+    const struct model_config *c = &b->m->config;
+    const struct model_layer *l = &b->m->layers[a->layer];
     size_t hd = c->head_dim;
     float *row = b->row + thread * b->hd16; /* the padding at its end stays zero */
     for (size_t t = first; t < last; t++) {
@@ -93,13 +93,13 @@ static void attend(const struct attention *a, const struct attn_part *y, const s
     const struct batch *b = a->b;
     const struct segment *segment = &b->segment[tile->segment];
     const struct session *s = segment->session;
-    const struct kernels *k = model_kernels(b->m);
+    const struct kernels *k = b->m->kernels;
     size_t from = block * ATTN_BLOCK, t0 = first_seeing(segment, tile, block);
     size_t nk = segment->start + tile->t1 - from, first = segment->start + t0 + 1 - from;
     size_t nq = (tile->t1 - t0) * b->per;
     const float *q = b->heads + (g * BATCH_ROWS + segment->row + t0) * b->per * b->hd16;
     const void *key = cache_keys(a, s, g, from), *value = cache_value(a, s, g, from);
-    float scale = 1.0f / sqrtf((float)model_config(b->m)->head_dim);
+    float scale = 1.0f / sqrtf((float)b->m->config.head_dim);
     nk = nk < ATTN_BLOCK ? nk : ATTN_BLOCK;
     switch (s->kv) {
     case KVCACHE_F32:
@@ -122,7 +122,7 @@ static void merge(const struct batch *b, const struct tile *tile, size_t block,
     size_t skip = (t0 - tile->t0) * b->per;
     for (size_t j = 0; j < (tile->t1 - t0) * b->per; j++) {
         size_t i = skip + j;
-        model_kernels(b->m)->attn_merge(&sum->max[i], &sum->sum[i], sum->out + i * hd16,
+        b->m->kernels->attn_merge(&sum->max[i], &sum->sum[i], sum->out + i * hd16,
                                         next->max[j], next->sum[j], next->out + j * hd16, hd16);
     }
 }
@@ -131,7 +131,7 @@ static void merge(const struct batch *b, const struct tile *tile, size_t block,
 static void finish(const struct batch *b, const struct tile *tile, size_t g,
                    const struct attn_part *sum)
 {
-    size_t hd = model_config(b->m)->head_dim, row = b->segment[tile->segment].row;
+    size_t hd = b->m->config.head_dim, row = b->segment[tile->segment].row;
     for (size_t i = 0; i < (tile->t1 - tile->t0) * b->per; i++) {
         size_t t = row + tile->t0 + i / b->per, h = g * b->per + i % b->per;
         float *out = b->att + t * b->ld_q + h * hd, inv = 1.0f / sum->sum[i];
@@ -174,7 +174,7 @@ static void attend_blocks(const struct attention *a, size_t first, size_t last)
     for (size_t i = 0; i < b->ntiles; i++) {
         const struct tile *tile = &b->tile[i];
         size_t blocks = tile->blocks - tile->lead;
-        size_t end = base + model_config(b->m)->kv_heads * blocks;
+        size_t end = base + b->m->config.kv_heads * blocks;
         for (size_t u = first > base ? first : base; u < last && u < end; u++) {
             size_t g = (u - base) / blocks, block = (u - base) % blocks;
             struct attn_part y = split_part(b, tile, g, 1 + block);
@@ -189,7 +189,7 @@ static void attention_units(void *arg, size_t thread, size_t first, size_t last)
 {
     const struct attention *a = arg;
     const struct batch *b = a->b;
-    size_t kv_heads = model_config(b->m)->kv_heads, leads = kv_heads * b->ntiles;
+    size_t kv_heads = b->m->config.kv_heads, leads = kv_heads * b->ntiles;
     for (size_t u = first; u < last && u < leads; u++)
         attend_lead(a, thread, &b->tile[u / kv_heads], u % kv_heads);
     if (last > leads)
@@ -203,7 +203,7 @@ static void attention_merge(void *arg, size_t thread, size_t first, size_t last)
     (void)thread;
     const struct attention *a = arg;
     const struct batch *b = a->b;
-    size_t kv_heads = model_config(b->m)->kv_heads;
+    size_t kv_heads = b->m->config.kv_heads;
     for (size_t u = first; u < last; u++) {
         const struct tile *tile = &b->tile[u / kv_heads];
         size_t g = u % kv_heads;
@@ -220,7 +220,7 @@ static void attention_merge(void *arg, size_t thread, size_t first, size_t last)
 
 void attention_layer(struct batch *b, size_t layer)
 {
-    size_t leads = model_config(b->m)->kv_heads * b->ntiles;
+    size_t leads = b->m->config.kv_heads * b->ntiles;
     struct attention a = { b, layer };
     pool_for(b->pool, b->n, 4, attention_spread, &a);
     pool_for(b->pool, leads + b->attn_runs, b->attn_grain, attention_units, &a);
@@ -242,7 +242,7 @@ static void attention_softmax(double *weights, size_t n)
 
 void batch_attention(const struct batch *b, size_t layer, size_t head, size_t row, double *weights)
 {
-    size_t hd = model_config(b->m)->head_dim, g = head / b->per, n = b->pos[row] + 1;
+    size_t hd = b->m->config.head_dim, g = head / b->per, n = b->pos[row] + 1;
     const struct attention a = { (struct batch *)(uintptr_t)b, layer };
     const float *q = b->heads + ((g * BATCH_ROWS + row) * b->per + head % b->per) * b->hd16;
     for (size_t at = 0; at < n; at += PANEL) {
@@ -291,8 +291,8 @@ static void attention_sort(struct batch *b)
  * of what a thread has to do if that is less. `work` is that of all tiles, for one KV head. */
 static void attention_split(struct batch *b, size_t work)
 {
-    const struct model_config *c = model_config(b->m);
-    size_t threads = pool_threads(b->pool), at = 2 * threads * TILE * b->per, blocks = 0;
+    const struct model_config *c = &b->m->config;
+    size_t threads = b->threads, at = 2 * threads * TILE * b->per, blocks = 0;
     for (size_t i = 0; i < b->ntiles; i++) {
         struct tile *tile = &b->tile[i];
         size_t n = tile->t1 - tile->t0, share = work * c->kv_heads / threads / n;
@@ -316,7 +316,7 @@ static void attention_split(struct batch *b, size_t work)
 
 void attention_plan(struct batch *b)
 {
-    size_t kv_heads = model_config(b->m)->kv_heads, threads = pool_threads(b->pool), work = 0;
+    size_t kv_heads = b->m->config.kv_heads, threads = b->threads, work = 0;
     b->ntiles = b->attn_runs = 0;
     for (size_t i = 0; i < b->nsegments; i++) {
         const struct segment *segment = &b->segment[i];

@@ -15,8 +15,7 @@ void *layout_take(struct layout *l, size_t n, size_t each)
 }
 
 /* Set the row lengths, and take every array of a pass from the arena. */
-static void batch_lay_out(struct batch *b, struct layout *l, const struct model_config *c,
-                          size_t threads)
+static void batch_lay_out(struct batch *b, struct layout *l, const struct model_config *c)
 {
     size_t n = BATCH_ROWS, f = sizeof(float), half = c->head_dim / 2;
     b->hd16 = round16(c->head_dim);
@@ -25,6 +24,7 @@ static void batch_lay_out(struct batch *b, struct layout *l, const struct model_
     b->ld_q = round16(c->heads * c->head_dim);
     b->ld_kv = round16(c->kv_heads * c->head_dim);
     b->ld_f = round16(c->ffn);
+    b->ld_v = round16(c->vocab);
     size_t wide = c->ffn > b->ld_q ? c->ffn : b->ld_q;
     wide = wide > b->ld_h ? wide : b->ld_h;
     b->inv_freq = layout_take(l, half, sizeof(*b->inv_freq));
@@ -48,7 +48,7 @@ static void batch_lay_out(struct batch *b, struct layout *l, const struct model_
     b->act.bias = layout_take(l, n * (wide / GROUP + 1), sizeof(int32_t));
     b->act.half = layout_take(l, n * (wide / GROUP + 1), 2 * sizeof(int32_t));
     b->act.sum = layout_take(l, n * (wide / GROUP + 1), f);
-    b->row = layout_take(l, threads * b->hd16, f);
+    b->row = layout_take(l, b->threads * b->hd16, f);
 }
 
 /* Take `rows` rows of partial attention. */
@@ -59,22 +59,16 @@ static void batch_lay_out_parts(struct batch *b, struct layout *l, size_t rows)
     b->part_out = layout_take(l, rows, b->hd16 * sizeof(float));
 }
 
-/* Return the bytes of the logits of so many rows. */
-static size_t batch_logits_bytes(const struct model_config *c, size_t rows)
-{
-    return rows * round16(c->vocab) * sizeof(float);
-}
-
 int batch_size(size_t *bytes, const struct model_config *config, size_t threads, size_t context,
                struct err *err)
 {
-    struct batch b = { .m = NULL };
+    struct batch b = { .threads = threads };
     struct layout count = { 0 };
     size_t rows = 0;
-    batch_lay_out(&b, &count, config, threads);
+    batch_lay_out(&b, &count, config);
     bool fits = attention_rows(&rows, config, threads, context);
     batch_lay_out_parts(&b, &count, rows);
-    *bytes = count.at + batch_logits_bytes(config, HEAD_ROWS);
+    *bytes = count.at + HEAD_ROWS * b.ld_v * sizeof(float);
     return fits && !count.overflow
                ? OK
                : err_set(err, ERR_NOMEM, "batch: no memory for a context of %zu positions",
@@ -85,17 +79,17 @@ int batch_size(size_t *bytes, const struct model_config *config, size_t threads,
  * time. */
 static int batch_reserve_logits(struct batch *b, size_t n, struct err *err)
 {
-    const struct model_config *c = model_config(b->m);
-    size_t rows = HEAD_ROWS;
+    size_t rows = HEAD_ROWS, bytes = b->ld_v * sizeof(float);
     if (n <= b->logits_room)
         return OK;
     while (rows < n)
         rows *= 2;
     rows = rows < BATCH_ROWS ? rows : (size_t)BATCH_ROWS;
-    float *logits = os_alloc(batch_logits_bytes(c, rows));
+    float *logits = os_alloc(rows * bytes);
     if (!logits)
-        return err_set(err, ERR_NOMEM, "logits: no memory for %zu rows of %zu", rows, c->vocab);
-    os_free(b->logits, batch_logits_bytes(c, b->logits_room));
+        return err_set(err, ERR_NOMEM, "logits: no memory for %zu rows of %zu", rows,
+                       b->m->config.vocab);
+    os_free(b->logits, b->logits_room * bytes);
     b->logits = logits;
     b->logits_room = rows;
     b->nlogits = 0;
@@ -106,7 +100,7 @@ int batch_reserve(struct batch *b, size_t context, struct err *err)
 {
     struct layout count = { 0 };
     size_t rows;
-    bool fits = attention_rows(&rows, model_config(b->m), pool_threads(b->pool), context);
+    bool fits = attention_rows(&rows, &b->m->config, b->threads, context);
     if (fits && rows <= b->part_rows)
         return OK;
     struct batch more = *b;
@@ -125,17 +119,17 @@ int batch_reserve(struct batch *b, size_t context, struct err *err)
 
 int batch_open(struct batch **out, const struct model *m, struct pool *pool, struct err *err)
 {
-    const struct model_config *c = model_config(m);
-    size_t threads = pool_threads(pool);
+    const struct model_config *c = &m->config;
     *out = NULL;
     struct batch *b = calloc(1, sizeof(*b));
     if (!b)
         return err_set(err, ERR_NOMEM, "batch: out of memory");
     b->m = m;
     b->pool = pool;
-    tuning_open(&b->tuning, model_kernels(m), model_head(m)->type);
+    b->threads = pool_threads(pool);
+    tuning_open(&b->tuning, m->kernels, m->head.type);
     struct layout count = { 0 };
-    batch_lay_out(b, &count, c, threads);
+    batch_lay_out(b, &count, c);
     b->arena = count.overflow ? NULL : os_alloc(count.at);
     b->bytes = count.at;
     int rc = b->arena ? batch_reserve_logits(b, HEAD_ROWS, err)
@@ -145,7 +139,7 @@ int batch_open(struct batch **out, const struct model *m, struct pool *pool, str
         return rc;
     }
     struct layout place = { .base = b->arena };
-    batch_lay_out(b, &place, c, threads);
+    batch_lay_out(b, &place, c);
     rope_frequencies(b->inv_freq, &b->magnitude, c);
     *out = b;
     return OK;
@@ -155,10 +149,10 @@ void batch_close(struct batch *b)
 {
     if (!b)
         return;
-    for (size_t i = 0; b->kept && i <= model_config(b->m)->layers; i++)
+    for (size_t i = 0; b->kept && i <= b->m->config.layers; i++)
         os_free(b->kept[i], BATCH_ROWS * b->ld_h * sizeof(float));
     os_free(b->parts, b->parts_bytes);
-    os_free(b->logits, batch_logits_bytes(model_config(b->m), b->logits_room));
+    os_free(b->logits, b->logits_room * b->ld_v * sizeof(float));
     os_free(b->arena, b->bytes);
     free(b);
 }
@@ -207,8 +201,8 @@ int batch_eval(struct batch *b, struct batch_part *parts, size_t count, const _A
                struct err *err)
 {
     size_t rows = 0;
-    for (size_t i = 0; i < count; i++)
-        if (!size_add(&rows, rows, parts[i].n) || rows > BATCH_ROWS)
+    for (size_t i = 0; i < count; rows += parts[i++].n)
+        if (parts[i].n > BATCH_ROWS - rows)
             return err_set(err, ERR_ARG, "batch: expected at most %d rows in a pass", BATCH_ROWS);
     b->pass++;
     b->n = b->nsegments = b->nlogits = 0;
@@ -238,7 +232,7 @@ int batch_eval(struct batch *b, struct batch_part *parts, size_t count, const _A
 
 int batch_keep(struct batch *b, const struct taps *t, struct err *err)
 {
-    size_t layers = model_config(b->m)->layers, bytes = BATCH_ROWS * b->ld_h * sizeof(float);
+    size_t layers = b->m->config.layers, bytes = BATCH_ROWS * b->ld_h * sizeof(float);
     for (size_t i = 0; i <= t->more; i++) {
         int layer = t->at[i];
         if (layer > 0 && (size_t)layer > layers)
@@ -259,7 +253,7 @@ const float *batch_hidden(const struct batch *b, int tap, size_t row)
 
 const float *batch_states(const struct batch *b, const struct taps *t, size_t row, float *room)
 {
-    size_t hidden = model_config(b->m)->hidden;
+    size_t hidden = b->m->config.hidden;
     for (size_t i = 0; t->more && i <= t->more; i++)
         memcpy(room + i * hidden, batch_hidden(b, t->at[i], row), hidden * sizeof(*room));
     return t->more ? room : batch_hidden(b, t->at[0], row);
@@ -269,7 +263,7 @@ const float *batch_logits_at(const struct batch *b, size_t row)
 {
     for (size_t i = 0; i < b->nlogits; i++)
         if (b->logits_row[i] == row)
-            return b->logits + i * round16(model_config(b->m)->vocab);
+            return b->logits + i * b->ld_v;
     return NULL;
 }
 
@@ -307,5 +301,5 @@ int batch_lens(struct batch *b, const float *x, size_t ld, size_t n, struct err 
 
 const float *batch_lens_at(const struct batch *b, size_t i)
 {
-    return b->logits + i * round16(model_config(b->m)->vocab);
+    return b->logits + i * b->ld_v;
 }

@@ -52,6 +52,7 @@ struct tile {
 struct batch {
     const struct model *m;
     struct pool *pool;
+    size_t threads;                  /* of the pool */
     const struct batch_watch *watch; /* NULL, or who watches the passes */
     struct tuning tuning;            /* how products walk the weights */
     uint64_t pass;                   /* counts passes */
@@ -63,10 +64,10 @@ struct batch {
     size_t attn_run, attn_runs;     /* blocks after leads: in a run; runs (0: no tile is split) */
     size_t attn_grain, merge_grain; /* units that are worth handing to a thread */
     uint32_t ids[BATCH_ROWS];
-    size_t pos[BATCH_ROWS];         /* position of each row in its text */
-    struct session *of[BATCH_ROWS]; /* whose row it is */
-    size_t hd16, per;               /* head size rounded up to 16; query heads per KV head */
-    size_t ld_h, ld_q, ld_kv, ld_f; /* row lengths, rounded up to 16 */
+    size_t pos[BATCH_ROWS];               /* position of each row in its text */
+    struct session *of[BATCH_ROWS];       /* whose row it is */
+    size_t hd16, per;                     /* head size rounded up to 16; query heads per KV head */
+    size_t ld_h, ld_q, ld_kv, ld_f, ld_v; /* row lengths, rounded up to 16 */
     unsigned char *arena;
     size_t bytes;
     double *inv_freq;    /* [head_dim / 2] */
@@ -82,7 +83,7 @@ struct batch {
     float **kept;        /* [layers + 1] the same behind a layer; NULL: not kept */
     struct qact act;     /* quantised input, wide enough for every product */
     float *row;          /* [threads][hd16], the end of each row zero */
-    float *logits;       /* [logits_room][vocab rounded up to 16] */
+    float *logits;       /* [logits_room][ld_v] */
     size_t logits_room, nlogits;
     size_t logits_row[BATCH_ROWS]; /* whose logits these are */
     /* Partial attention: [part_rows], [part_rows], [part_rows][hd16]; see attention.c. */

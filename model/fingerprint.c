@@ -23,7 +23,7 @@ static uint64_t fingerprint_floats(uint64_t h, const float *v, size_t n)
 
 uint64_t model_fingerprint(const struct model *m, const struct tokenizer *t)
 {
-    const struct model_config *c = model_config(m);
+    const struct model_config *c = &m->config;
     const uint64_t shape[] = { c->layers,   c->hidden, c->heads, c->kv_heads,
                                c->head_dim, c->ffn,    c->vocab };
     uint64_t h = t ? tokenizer_fingerprint(t) : 0;
@@ -36,7 +36,7 @@ uint64_t model_fingerprint(const struct model *m, const struct tokenizer *t)
         h = fingerprint_floats(h, scaling, sizeof(scaling) / sizeof(scaling[0]));
     }
     for (size_t i = 0; i < c->layers; i++) {
-        const struct model_layer *l = model_layer(m, i);
+        const struct model_layer *l = &m->layers[i];
         h = fingerprint_floats(h, l->attn_norm, c->hidden);
         if (c->qk_norm) {
             h = fingerprint_floats(h, l->q_norm, c->head_dim);
@@ -48,7 +48,7 @@ uint64_t model_fingerprint(const struct model *m, const struct tokenizer *t)
         }
         h = fingerprint_floats(h, l->ffn_norm, c->hidden);
     }
-    return fingerprint_floats(h, model_final_norm(m), c->hidden);
+    return fingerprint_floats(h, m->final_norm, c->hidden);
 }
 
 /* The weights while they are hashed in pieces. The sum over the pieces does not depend on the order
@@ -97,12 +97,12 @@ static void fingerprint_pieces(void *arg, size_t thread, size_t first, size_t la
 
 uint64_t model_exact_fingerprint(const struct model *m, struct pool *pool)
 {
-    struct fingerprint f = { .arena = model_arena(m), .bytes = model_bytes(m) };
+    struct fingerprint f = { .arena = m->arena, .bytes = m->bytes };
     pool_for(pool, f.bytes / PIECE + (f.bytes % PIECE != 0), 1, fingerprint_pieces, &f);
-    uint64_t h = rand_u64(f.sum, model_embedding(m)->type);
-    h = rand_u64(h, model_head(m)->type);
-    for (size_t i = 0; i < model_config(m)->layers; i++) {
-        const struct model_layer *l = model_layer(m, i);
+    uint64_t h = rand_u64(f.sum, m->embedding.type);
+    h = rand_u64(h, m->head.type);
+    for (size_t i = 0; i < m->config.layers; i++) {
+        const struct model_layer *l = &m->layers[i];
         const enum ptype types[] = { l->q.type,    l->k.type,  l->v.type,   l->o.type,
                                      l->gate.type, l->up.type, l->down.type };
         for (size_t j = 0; j < sizeof(types) / sizeof(types[0]); j++)

@@ -25,7 +25,7 @@ struct products {
 /* True for weights whose products need quantised activations. */
 static bool forward_quantised(const struct panels *w)
 {
-    return panels_unit(w->type) > 1;
+    return w->type > P_BF16;
 }
 
 /* Run the panels [first, last) of all products, counted through, and add biases. */
@@ -41,8 +41,8 @@ static void products_chunk(void *arg, size_t thread, size_t first, size_t last)
         if (first < end && last > base && p0 < p1) {
             batch_multiply(j->b, p->y, p->ldy, p->w, j->x, j->ldx, j->n, p0, p1);
             for (size_t t = 0; p->bias && t < j->n; t++)
-                model_kernels(j->b->m)->add_f32(p->y + t * p->ldy + p0 * PANEL,
-                                                p->bias + p0 * PANEL, (p1 - p0) * PANEL);
+                j->b->m->kernels->add_f32(p->y + t * p->ldy + p0 * PANEL, p->bias + p0 * PANEL,
+                                          (p1 - p0) * PANEL);
         }
         base = end;
     }
@@ -56,8 +56,8 @@ static void products_chunk(void *arg, size_t thread, size_t first, size_t last)
 static size_t forward_grain(const struct batch *b, enum ptype type, size_t panels, size_t cols,
                             size_t n)
 {
-    size_t run = model_kernels(b->m)->tune[type].run, work = PANEL * cols * n;
-    size_t threads = pool_threads(b->pool), share = (panels - 1) / threads + 1;
+    size_t run = b->m->kernels->tune[type].run, work = PANEL * cols * n;
+    size_t threads = b->threads, share = (panels - 1) / threads + 1;
     size_t most = work >= run ? 1 : run / work, enough = CHUNK_WORK / work;
     if (share > most)
         most = (panels - 1) / (threads * (share / most)) + 1;
@@ -74,6 +74,15 @@ static void forward_tell(const struct batch *b, enum batch_op op, size_t layer, 
         b->watch->op(b->watch->arg, op, layer, n, ends);
 }
 
+/* Run an operation on n rows as a job of the pool over `units` (pool_for). */
+static void forward_job(struct batch *b, enum batch_op op, size_t layer, size_t n, size_t units,
+                        size_t grain, void (*fn)(void *, size_t, size_t, size_t), void *arg)
+{
+    forward_tell(b, op, layer, n, false);
+    pool_for(b->pool, units, grain, fn, arg);
+    forward_tell(b, op, layer, n, true);
+}
+
 /* Show values of all rows to whoever watches. */
 static void forward_show(const struct batch *b, size_t layer, enum batch_value value,
                          const float *x, size_t ld, size_t cols)
@@ -85,7 +94,7 @@ static void forward_show(const struct batch *b, size_t layer, enum batch_value v
 /* Show the residual stream behind so many layers, and keep it if that was asked for. */
 static void forward_stream(const struct batch *b, size_t layers)
 {
-    forward_show(b, layers, STREAM, b->x, b->ld_h, model_config(b->m)->hidden);
+    forward_show(b, layers, STREAM, b->x, b->ld_h, b->m->config.hidden);
     if (b->kept[layers])
         memcpy(b->kept[layers], b->x, b->n * b->ld_h * sizeof(*b->x));
 }
@@ -104,13 +113,12 @@ static void rows_chunk(void *arg, size_t thread, size_t first, size_t last)
 {
     (void)thread;
     const struct rows *r = arg;
-    const struct kernels *k = model_kernels(r->b->m);
+    const struct kernels *k = r->b->m->kernels;
     for (size_t t = first; t < last; t++) {
         if (r->add)
             k->add_f32(r->x + t * r->ld, r->add + t * r->ld, r->cols);
         if (r->w)
-            k->rmsnorm_f32(r->y + t * r->ld, r->x + t * r->ld, r->w, r->cols,
-                           model_config(r->b->m)->eps);
+            k->rmsnorm_f32(r->y + t * r->ld, r->x + t * r->ld, r->w, r->cols, r->b->m->config.eps);
         if (r->quantise)
             k->quantize_q8(&r->b->act, t, r->y + t * r->ld);
     }
@@ -120,23 +128,19 @@ static void rows_chunk(void *arg, size_t thread, size_t first, size_t last)
 static void forward_norm(struct batch *b, size_t layer, float *y, const float *add, const float *w,
                          bool quantise)
 {
-    size_t cols = model_config(b->m)->hidden;
+    size_t cols = b->m->config.hidden;
     struct rows r = { b, b->x, add, w, y, b->ld_h, cols, quantise };
-    forward_tell(b, OP_NORM, layer, b->n, false);
     if (quantise)
         b->act.cols = cols;
-    pool_for(b->pool, b->n, 1 + 32768 / cols, rows_chunk, &r);
-    forward_tell(b, OP_NORM, layer, b->n, true);
+    forward_job(b, OP_NORM, layer, b->n, b->n, 1 + 32768 / cols, rows_chunk, &r);
 }
 
 /* Quantise n rows of y into b->act. */
 static void quantise(struct batch *b, size_t layer, float *y, size_t ld, size_t cols, size_t n)
 {
     struct rows r = { b, NULL, NULL, NULL, y, ld, cols, true };
-    forward_tell(b, OP_NORM, layer, n, false);
     b->act.cols = cols;
-    pool_for(b->pool, n, 1 + 32768 / cols, rows_chunk, &r);
-    forward_tell(b, OP_NORM, layer, n, true);
+    forward_job(b, OP_NORM, layer, n, n, 1 + 32768 / cols, rows_chunk, &r);
 }
 
 /* Run the products of one input as one job over all their panels. */
@@ -146,18 +150,16 @@ static void run_products(struct batch *b, enum batch_op op, size_t layer,
 {
     struct products j = { b, list, count, n, x, ldx };
     size_t panels = 0;
-    forward_tell(b, op, layer, n, false);
     for (size_t i = 0; i < count; i++)
         panels += panels_count(list[i].w->rows);
-    pool_for(b->pool, panels, forward_grain(b, list[0].w->type, panels, list[0].w->cols, n),
-             products_chunk, &j);
-    forward_tell(b, op, layer, n, true);
+    size_t grain = forward_grain(b, list[0].w->type, panels, list[0].w->cols, n);
+    forward_job(b, op, layer, n, panels, grain, products_chunk, &j);
 }
 
 /* Compute sine and cosine for the positions of all rows, with the project's own functions. */
 static void rope_tables(struct batch *b)
 {
-    size_t half = model_config(b->m)->head_dim / 2;
+    size_t half = b->m->config.head_dim / 2;
     for (size_t t = 0; t < b->n; t++)
         for (size_t i = 0; i < half; i++) {
             double sine, cosine;
@@ -183,20 +185,19 @@ static void ffn_chunk(void *arg, size_t thread, size_t first, size_t last)
     batch_multiply(b, b->up, b->ld_f, &f->l->up, b->xn, b->ld_h, f->n, first, last);
     for (size_t t = 0; t < f->n; t++) {
         float *g = b->gate + t * b->ld_f + first * PANEL;
-        model_kernels(b->m)->swiglu_f32(g, g, b->up + t * b->ld_f + first * PANEL,
-                                        (last - first) * PANEL);
+        b->m->kernels->swiglu_f32(g, g, b->up + t * b->ld_f + first * PANEL,
+                                  (last - first) * PANEL);
     }
 }
 
 /* Compute gate, up and SwiGLU of a layer. */
 static void forward_ffn(struct batch *b, size_t i)
 {
-    const struct model_config *c = model_config(b->m);
-    struct ffn f = { b, model_layer(b->m, i), b->n };
-    size_t panels = panels_count(c->ffn), cols = b->n < 4 ? 2 * c->hidden : c->hidden;
-    forward_tell(b, OP_FFN, i, b->n, false);
-    pool_for(b->pool, panels, forward_grain(b, f.l->gate.type, panels, cols, b->n), ffn_chunk, &f);
-    forward_tell(b, OP_FFN, i, b->n, true);
+    const struct model_config *c = &b->m->config;
+    struct ffn f = { b, &b->m->layers[i], b->n };
+    size_t panels = b->ld_f / PANEL, cols = b->n < 4 ? 2 * c->hidden : c->hidden;
+    size_t grain = forward_grain(b, f.l->gate.type, panels, cols, b->n);
+    forward_job(b, OP_FFN, i, b->n, panels, grain, ffn_chunk, &f);
 }
 
 /* Run one layer. On entry b->out of the layer before is still to be added to b->x; this layer
@@ -204,8 +205,8 @@ static void forward_ffn(struct batch *b, size_t i)
 static void forward_layer(struct batch *b, size_t i)
 {
     size_t n = b->n, ld = b->ld_h;
-    const struct model_config *c = model_config(b->m);
-    const struct model_layer *l = model_layer(b->m, i);
+    const struct model_config *c = &b->m->config;
+    const struct model_layer *l = &b->m->layers[i];
     forward_norm(b, i, b->xn, i ? b->out : NULL, l->attn_norm,
                  forward_quantised(&l->q) || forward_quantised(&l->k) || forward_quantised(&l->v));
     const struct product qkv[] = { { b->q, b->ld_q, &l->q, l->bq },
@@ -244,7 +245,7 @@ static void forward_embed(struct batch *b)
 {
     forward_tell(b, OP_EMBED, 0, b->n, false);
     for (size_t t = 0; t < b->n; t++)
-        panels_row(b->x + t * b->ld_h, model_embedding(b->m), b->ids[t]);
+        panels_row(b->x + t * b->ld_h, &b->m->embedding, b->ids[t]);
     rope_tables(b);
     attention_plan(b);
     forward_tell(b, OP_EMBED, 0, b->n, true);
@@ -252,28 +253,27 @@ static void forward_embed(struct batch *b)
 
 int forward_pass(struct batch *b, const _Atomic int *stop)
 {
-    const struct model_config *c = model_config(b->m);
+    const struct model_config *c = &b->m->config;
     forward_embed(b);
     for (size_t i = 0; i < c->layers; i++) {
         if (stop && *stop)
             return ERR_STOP;
         forward_layer(b, i);
     }
-    tuning_pass(&b->tuning, 0, TUNING_HEAD, b->n);
-    forward_norm(b, c->layers, b->final, b->out, model_final_norm(b->m), false);
+    forward_norm(b, c->layers, b->final, b->out, b->m->final_norm, false);
     forward_stream(b, c->layers);
     forward_show(b, c->layers, INPUT_HEAD, b->final, b->ld_h, c->hidden);
+    tuning_pass(&b->tuning, 0, TUNING_HEAD, b->n);
     return OK;
 }
 
 float forward_head_row(struct batch *b, const float *hidden, size_t id)
 {
-    const struct panels *w = model_head(b->m);
+    const struct panels *w = &b->m->head;
     memcpy(b->xn, hidden, w->cols * sizeof(*b->xn));
     if (forward_quantised(w))
-        quantise(b, model_config(b->m)->layers, b->xn, b->ld_h, w->cols, 1);
-    batch_multiply(b, b->logits, round16(w->rows), w, b->xn, b->ld_h, 1, id / PANEL,
-                   id / PANEL + 1);
+        quantise(b, b->m->config.layers, b->xn, b->ld_h, w->cols, 1);
+    batch_multiply(b, b->logits, b->ld_v, w, b->xn, b->ld_h, 1, id / PANEL, id / PANEL + 1);
     b->tuning.slot[TUNING_HEAD].ns = 0; /* a panel is no pass */
     return b->logits[id];
 }
@@ -281,9 +281,9 @@ float forward_head_row(struct batch *b, const float *hidden, size_t id)
 /* Multiply n rows of b->xn by the output head. */
 static void forward_head_rows(struct batch *b, size_t n)
 {
-    const struct panels *w = model_head(b->m);
-    const struct product head = { b->logits, round16(w->rows), w, NULL };
-    size_t layers = model_config(b->m)->layers;
+    const struct panels *w = &b->m->head;
+    const struct product head = { b->logits, b->ld_v, w, NULL };
+    size_t layers = b->m->config.layers;
     if (forward_quantised(w))
         quantise(b, layers, b->xn, b->ld_h, w->cols, n);
     run_products(b, OP_HEAD, layers, &head, 1, b->xn, b->ld_h, n);
@@ -300,12 +300,12 @@ void forward_head(struct batch *b)
 
 void forward_lens(struct batch *b, const float *x, size_t ld, size_t n)
 {
-    const struct model_config *c = model_config(b->m);
+    const struct model_config *c = &b->m->config;
     const struct batch_watch *watch = b->watch;
     b->watch = NULL;
     for (size_t i = 0; i < n; i++)
-        model_kernels(b->m)->rmsnorm_f32(b->xn + i * b->ld_h, x + i * ld, model_final_norm(b->m),
-                                         c->hidden, c->eps);
+        b->m->kernels->rmsnorm_f32(b->xn + i * b->ld_h, x + i * ld, b->m->final_norm, c->hidden,
+                                   c->eps);
     forward_head_rows(b, n);
     b->watch = watch;
 }

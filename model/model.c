@@ -10,17 +10,6 @@
 #include "weights/quant.h"
 #include "weights/weights.h"
 
-struct model {
-    struct model_config config;
-    const struct kernels *k;
-    struct model_layer *layers;
-    struct panels embedding, head;
-    const float *final_norm;
-    unsigned char *arena;
-    size_t bytes, params;
-    size_t room; /* bytes of the arena: those of the model, except in an outline */
-};
-
 /* While a model is built: where each part comes from and where it goes. */
 struct matrix {
     struct panels *to;
@@ -77,7 +66,7 @@ static int add_matrix(struct builder *b, struct panels *to, const char *name, si
     if (rc)
         return rc;
     *to = (struct panels){ .type = type, .rows = rows, .cols = cols, .panel_bytes = panel };
-    to->tune = b->m->k ? &b->m->k->tune[type] : NULL;
+    to->tune = b->m->kernels ? &b->m->kernels->tune[type] : NULL;
     b->mats[b->nmats++] = (struct matrix){ to, t, at, b->panels };
     b->panels += panels_count(rows);
     b->m->params += rows * cols;
@@ -282,7 +271,7 @@ static int model_build(struct model **out, struct builder *b, const struct model
     int rc = ERR_NOMEM;
     if (b->m) {
         b->m->config = *config;
-        b->m->k = k;
+        b->m->kernels = k;
         rc = bind_all(b);
         if (!rc)
             rc = pack_all(b, pool);
@@ -335,51 +324,6 @@ void model_close(struct model *m)
         os_free(m->arena, m->room);
     free(m->layers);
     free(m);
-}
-
-const struct model_config *model_config(const struct model *m)
-{
-    return &m->config;
-}
-
-const struct kernels *model_kernels(const struct model *m)
-{
-    return m->k;
-}
-
-const struct model_layer *model_layer(const struct model *m, size_t i)
-{
-    return &m->layers[i];
-}
-
-const struct panels *model_embedding(const struct model *m)
-{
-    return &m->embedding;
-}
-
-const struct panels *model_head(const struct model *m)
-{
-    return &m->head;
-}
-
-const float *model_final_norm(const struct model *m)
-{
-    return m->final_norm;
-}
-
-size_t model_bytes(const struct model *m)
-{
-    return m->bytes;
-}
-
-const unsigned char *model_arena(const struct model *m)
-{
-    return m->arena;
-}
-
-size_t model_params(const struct model *m)
-{
-    return m->params;
 }
 
 const char *model_type_name(const struct model *m)

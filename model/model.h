@@ -17,7 +17,6 @@ struct err;
 struct kernels;
 struct pool;
 struct weights;
-struct model; /* immutable once open: sessions in several threads may share it */
 
 /* How RoPE is stretched for texts longer than those that a model was first trained for. Linear
  * divides every frequency by the factor. YaRN does so only for those that turn fewer than beta_slow
@@ -51,6 +50,19 @@ struct model_layer {
     struct panels gate, up, down; /* [ffn][hidden] x 2, [hidden][ffn] */
 };
 
+/* A model as it is once open. Nothing changes it then: sessions in several threads may share it. */
+struct model {
+    struct model_config config;
+    const struct kernels *kernels;
+    struct model_layer *layers;    /* [config.layers] */
+    struct panels embedding, head; /* [vocab][hidden]; a tied head is the embedding */
+    const float *final_norm;       /* [hidden] */
+    unsigned char *arena;          /* the packed weights */
+    size_t bytes;                  /* of them, a multiple of 64 */
+    size_t room;                   /* bytes of the arena: fewer in an outline */
+    size_t params;                 /* parameters, a tied head counted once */
+};
+
 /* Read and check the shape keys alone ("qwen2.*" or "qwen3.*", as GGUF names them). ERR_FORMAT
  * names key, expected and found; another architecture is refused by its name. */
 int model_config_read(struct model_config *out, const struct weights *w, struct err *err);
@@ -66,9 +78,9 @@ int model_check_context(const struct model_config *c, size_t context, struct err
 int model_open(struct model **out, const struct weights *w, const struct kernels *k,
                struct pool *pool, void (*beside)(void *arg), void *arg, struct err *err);
 
-/* Check all that model_open checks, and open a model without matrices, for model_config,
- * model_bytes (those of the whole model), model_params and model_fingerprint. In a file that is a
- * header alone, vectors have values that mean nothing. Errors of model_open. */
+/* Check all that model_open checks, and open a model without matrices, for its config,
+ * bytes (those of the whole model), params and model_fingerprint. In a file that is a header alone,
+ * vectors have values that mean nothing. Errors of model_open. */
 int model_outline(struct model **out, const struct weights *w, struct err *err);
 
 /* Makes the matrices of a model without a file. Its norms are 1 and its biases 0. */
@@ -89,15 +101,6 @@ int model_make(struct model **out, const struct model_config *config,
 
 void model_close(struct model *m); /* NULL is fine */
 
-const struct model_config *model_config(const struct model *m);
-const struct kernels *model_kernels(const struct model *m);
-const struct model_layer *model_layer(const struct model *m, size_t i);
-const struct panels *model_embedding(const struct model *m); /* [vocab][hidden] */
-const struct panels *model_head(const struct model *m); /* [vocab][hidden]; the embedding if tied */
-const float *model_final_norm(const struct model *m);   /* [hidden] */
-size_t model_bytes(const struct model *m);              /* bytes of packed weights */
-const unsigned char *model_arena(const struct model *m); /* [model_bytes], a multiple of 64 */
-size_t model_params(const struct model *m);              /* parameters, a tied head counted once */
-const char *model_type_name(const struct model *m);      /* type of most weights: "q8_0", ... */
+const char *model_type_name(const struct model *m); /* type of most weights: "q8_0", ... */
 
 #endif

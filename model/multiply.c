@@ -4,8 +4,8 @@
 void batch_multiply(struct batch *b, float *y, size_t ldy, const struct panels *w, const float *x,
                     size_t ldx, size_t n, size_t p0, size_t p1)
 {
-    const struct kernels *k = model_kernels(b->m);
-    size_t slot = w == model_head(b->m) ? TUNING_HEAD : w->type;
+    const struct kernels *k = b->m->kernels;
+    size_t slot = w == &b->m->head ? TUNING_HEAD : w->type;
     uint64_t began = tuning_begins(&b->tuning, slot, n);
     struct panels walk = *w;
     walk.tune = &b->tuning.slot[slot].now;

@@ -39,7 +39,7 @@ int session_size(size_t *bytes, size_t *cache, const struct model_config *config
 int session_open(struct session **out, struct batch *b, size_t context, enum kvcache kv,
                  struct err *err)
 {
-    const struct model_config *c = model_config(b->m);
+    const struct model_config *c = &b->m->config;
     *out = NULL;
     struct session *s = calloc(1, sizeof(*s));
     if (!s)
@@ -75,7 +75,7 @@ void session_close(struct session *s)
 
 int session_check(const struct session *s, const uint32_t *ids, size_t n, struct err *err)
 {
-    size_t vocab = model_config(s->batch->m)->vocab;
+    size_t vocab = s->batch->m->config.vocab;
     if (n == 0 || n > s->context - s->length)
         return err_set(err, ERR_ARG, "context: %zu tokens after %zu do not fit in %zu positions", n,
                        s->length, s->context);
@@ -134,7 +134,7 @@ static void session_copy_head(struct session *dst, const struct session *src, si
 
 int session_copy(struct session *dst, const struct session *src, size_t n, struct err *err)
 {
-    const struct model_config *c = model_config(src->batch->m);
+    const struct model_config *c = &src->batch->m->config;
     if (dst->batch->m != src->batch->m || dst->kv != src->kv)
         return err_set(err, ERR_ARG, "session: expected one of the same model and KV type");
     if (n > src->length || n > dst->context)

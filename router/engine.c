@@ -54,9 +54,9 @@ static int engine_load(struct engine *e, const char *path, bool need_tokenizer, 
         e->weights = model_file_type(w);
     }
     weights_close(w);
-    if (rc == OK && e->tokenizer && tokenizer_size(e->tokenizer) > model_config(e->model)->vocab)
+    if (rc == OK && e->tokenizer && tokenizer_size(e->tokenizer) > e->model->config.vocab)
         rc = err_set(err, ERR_FORMAT, "%s: vocabulary: expected at most %zu ids, found %zu", path,
-                     model_config(e->model)->vocab, tokenizer_size(e->tokenizer));
+                     e->model->config.vocab, tokenizer_size(e->tokenizer));
     return rc;
 }
 
@@ -86,7 +86,7 @@ int engine_open(struct engine *e, const struct engine_options *o, bool need_toke
 int engine_open_alone(struct engine *e, const struct engine_options *o, struct err *err)
 {
     int rc = engine_open(e, o, true, err);
-    if (rc != OK || o->threads || model_bytes(e->model) > LARGE)
+    if (rc != OK || o->threads || e->model->bytes > LARGE)
         return rc;
     batch_close(e->batch);
     pool_close(e->pool);
@@ -120,5 +120,5 @@ int engine_kv(enum kvcache *out, const char *name, enum kvcache otherwise, struc
 
 enum kvcache engine_best_kv(const struct engine *e)
 {
-    return model_layer(e->model, 0)->down.type == P_F32 ? KVCACHE_F32 : KVCACHE_F16;
+    return e->model->layers[0].down.type == P_F32 ? KVCACHE_F32 : KVCACHE_F16;
 }

@@ -207,8 +207,8 @@ static int local_cloud_check(const struct local_cloud *l, const struct engine *e
  * how many texts there are at once. */
 static int local_cloud_size(struct texts_options *to, const struct engine *edge, struct err *err)
 {
-    size_t own = model_config(to->engine->model)->context;
-    size_t theirs = model_config(edge->model)->context;
+    size_t own = to->engine->model->config.context;
+    size_t theirs = edge->model->config.context;
     to->context = own < theirs ? own : theirs;
     to->context = to->context < CONTEXT_MAX ? to->context : CONTEXT_MAX;
     return texts_fit(&to->slots, to->engine, to->context < USUAL ? to->context : USUAL, to->kv,

@@ -104,7 +104,7 @@ static int mizzle_open_session(struct mizzle *m, const struct mizzle_options *o,
                                           .min_p = (float)o->min_p,
                                           .repeat_penalty = (float)o->repeat_penalty,
                                           .seed = o->seed };
-    size_t most = model_config(e->model)->context;
+    size_t most = e->model->config.context;
     size_t context = o->context ? o->context : most < CONTEXT ? most : CONTEXT;
     enum kvcache kv;
     int rc = engine_kv(&kv, o->kv, engine_best_kv(e), err);
@@ -289,7 +289,7 @@ static int mizzle_prompt_ids(struct mizzle *m, uint32_t **ids, size_t *n,
 /* Reject prompts that do not fit. The message depends on whether a larger context would help. */
 static int mizzle_check_length(const struct mizzle *m, size_t n, struct err *err)
 {
-    size_t room = session_context(m->session), most = model_config(m->engine.model)->context;
+    size_t room = session_context(m->session), most = m->engine.model->config.context;
     if (n <= room)
         return OK;
     if (n <= most)

@@ -59,7 +59,7 @@ static int routing_fit_router(struct router *r, const struct engine *e, const ch
 {
     note->msg[0] = '\0';
     const struct router_about *a = router_about(r);
-    size_t hidden = model_config(e->model)->hidden * (router_taps(r)->more + 1);
+    size_t hidden = e->model->config.hidden * (router_taps(r)->more + 1);
     uint64_t model = a->has_model ? model_fingerprint(e->model, e->tokenizer) : 0;
     if (a->has_model && a->model != model)
         return err_set(err, ERR_FORMAT,

@@ -85,7 +85,7 @@ static void print_piece(const struct engine *e, uint32_t id)
 static void print_top(const struct engine *e, uint32_t id, const float *logits)
 {
     struct likeliest guess[MOST_TOP];
-    size_t size = e->tokenizer ? tokenizer_size(e->tokenizer) : model_config(e->model)->vocab;
+    size_t size = e->tokenizer ? tokenizer_size(e->tokenizer) : e->model->config.vocab;
     size_t n = top < size ? top : size;
     likeliest_ids(guess, n, logits, size);
     printf("%u", (unsigned)id);
@@ -101,7 +101,7 @@ static void print_top(const struct engine *e, uint32_t id, const float *logits)
 static int write_row(const struct outputs *to, struct session *s, uint32_t id, size_t back,
                      struct err *err)
 {
-    const struct model_config *c = model_config(session_model(s));
+    const struct model_config *c = &session_model(s)->config;
     const float *logits = to->logits.f || top ? session_logits(s, back) : NULL;
     if (to->logits.f && fwrite(logits, sizeof(float), c->vocab, to->logits.f) != c->vocab)
         return err_set(err, ERR_IO, "%s: %s", out_path, strerror(errno));

@@ -130,7 +130,7 @@ int model_random_size(size_t *bytes, const struct model_config *config, unsigned
     const struct random_maker r = { { random_type, NULL }, type, config->layers, 0 };
     struct model *m;
     int rc = model_make(&m, config, &r.maker, NULL, NULL, err);
-    *bytes = rc ? 0 : model_bytes(m);
+    *bytes = rc ? 0 : m->bytes;
     model_close(m);
     return rc;
 }

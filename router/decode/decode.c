@@ -54,8 +54,10 @@ static void decode_head(struct step *step, struct session *s, const struct step_
     for (size_t i = 0; i < need->n; i++)
         session_row(&rows[i], s, need->at[i]);
     int rc = batch_logits(b, rows, need->n, &err);
-    for (size_t i = 0; i < need->n && rc == OK; i++)
-        step_give_head(step, need->at[i], batch_logits_at(b, rows[i]));
+    for (size_t i = 0; i < need->n && rc == OK; i++) {
+        const float *logits = batch_logits_at(b, rows[i]);
+        step_give_head(step, need->at[i], logits);
+    }
     if (rc != OK)
         step_fail(step, rc, &err);
 }

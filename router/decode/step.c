@@ -273,11 +273,11 @@ void step_give_head(struct step *s, size_t at, const float *logits)
                                                                  session_length(session) - at),
                                         .size = s->size,
                                         .id = r->id,
-                                        .embedding = model_embedding(model) };
+                                        .embedding = &model->embedding };
         router_look(s->text.router, r->extra, &t);
     }
     if (policy_reads(s->o->policy) == READS_LOGITS) {
-        r->score = policy_score_logits(s->o->policy, logits, s->size, model_kernels(model));
+        r->score = policy_score_logits(s->o->policy, logits, s->size, model->kernels);
         r->scored = true;
     }
     s->stats->router_ms += step_lap(&s->since);

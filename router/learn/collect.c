@@ -73,7 +73,7 @@ static int collect_fit(struct collect_run *r, struct collect_text *texts, struct
 void collect_row(struct sample_row *row, const struct collect_work *w, const struct collect *c,
                  const uint32_t *ids, size_t at, const float *logits)
 {
-    const struct kernels *k = model_kernels(session_model(c->session));
+    const struct kernels *k = session_model(c->session)->kernels;
     const struct features_text t = { c->tok, ids, at, w->text->prompt };
     float features[FEATURES];
     size_t size = tokenizer_size(c->tok);

@@ -79,7 +79,7 @@ static int texts_open_model(struct texts *e, const struct texts_options *o, stru
 {
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
     e->batch = o->engine->batch;
-    e->vocab = model_config(o->engine->model)->vocab;
+    e->vocab = o->engine->model->config.vocab;
     e->size = tokenizer_size(o->engine->tokenizer);
     int rc = session_open(&e->slot[0].session, e->batch, e->context, e->kv, err);
     if (rc == OK)
@@ -98,7 +98,7 @@ int texts_fit(size_t *out, const struct engine *e, size_t context, enum kvcache 
 {
     enum { MEMORY_SHARE = 8 };
     size_t bytes = 0, cache;
-    int rc = session_size(&bytes, &cache, model_config(e->model), context, kv, err);
+    int rc = session_size(&bytes, &cache, &e->model->config, context, kv, err);
     uint64_t fit = rc == OK ? os_memory() / MEMORY_SHARE / bytes : 1;
     *out = fit < 1 ? 1 : fit < TEXTS_SLOTS ? (size_t)fit : (size_t)TEXTS_SLOTS;
     return rc;

@@ -54,7 +54,7 @@ int texts_note_head(struct text *t, size_t at, const float *logits, const float 
                     struct err *err)
 {
     const struct texts *e = t->texts;
-    size_t pos = at - t->n, dim = model_config(e->engine->model)->hidden;
+    size_t pos = at - t->n, dim = e->engine->model->config.hidden;
     if (pos >= t->max) /* of a draft that is longer than the text will be */
         return OK;
     if (!texts_hidden_room(t, pos, dim))
@@ -68,7 +68,7 @@ int texts_note_head(struct text *t, size_t at, const float *logits, const float 
 double texts_logprob(const struct text *t, size_t pos, uint32_t id)
 {
     const struct texts *e = t->texts;
-    size_t dim = model_config(e->engine->model)->hidden;
+    size_t dim = e->engine->model->config.hidden;
     const float *hidden = t->hidden + pos % t->hidden_cap * dim;
     return (double)batch_logit(e->batch, hidden, id) - t->lse[pos];
 }

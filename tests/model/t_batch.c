@@ -69,8 +69,8 @@ static void fill_bias(const float *bias, size_t n, size_t seed)
 
 static void fill_biases(const struct model *m)
 {
-    for (size_t i = 0; i < model_config(m)->layers; i++) {
-        const struct model_layer *l = model_layer(m, i);
+    for (size_t i = 0; i < m->config.layers; i++) {
+        const struct model_layer *l = &m->layers[i];
         fill_bias(l->bq, l->q.rows, 3 * i);
         fill_bias(l->bk, l->k.rows, 3 * i + 1);
         fill_bias(l->bv, l->v.rows, 3 * i + 2);

@@ -83,7 +83,7 @@ static uint64_t opened(const char *arch, const struct change *changes, size_t n,
     struct model *m;
     write_file(arch, changes, n);
     CHECK_MSG(open_file(&m) == OK, "%s", err.msg);
-    *c = *model_config(m);
+    *c = m->config;
     uint64_t h = model_fingerprint(m, NULL);
     model_close(m);
     return h;
@@ -152,8 +152,8 @@ static void check_context(void)
     model_close(m);
     write_file("qwen3", NULL, 0);
     CHECK(open_file(&m) == OK);
-    CHECK(model_check_context(model_config(m), 100, &err) == OK);
-    CHECK(model_check_context(model_config(m), 101, &err) == ERR_ARG);
+    CHECK(model_check_context(&m->config, 100, &err) == OK);
+    CHECK(model_check_context(&m->config, 101, &err) == ERR_ARG);
     CHECK(!strcmp(
         err.msg,
         "context: expected at most 100, the context that the model was made for, found 101"));

@@ -91,7 +91,7 @@ static void run(uint64_t at_token[MOST], const struct model *m, enum kvcache kv,
     struct batch *b;
     struct session *s;
     uint32_t ids[MOST];
-    const struct model_config *c = model_config(m);
+    const struct model_config *c = &m->config;
     memset(at_token, 0, MOST * sizeof(*at_token));
     for (size_t i = 0; i < tokens; i++)
         ids[i] = (uint32_t)rand_below(11, i, c->vocab / 2 * 2); /* as the hashes were made */

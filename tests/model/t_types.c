@@ -36,10 +36,10 @@ static const struct panels *matrix_of(const struct model *m, const char *name)
     char part[64];
     size_t i;
     if (!strcmp(name, "token_embd.weight"))
-        return model_embedding(m);
+        return &m->embedding;
     if (sscanf(name, "blk.%zu.%60[^.].weight", &i, part) != 2)
         return NULL;
-    const struct model_layer *l = model_layer(m, i);
+    const struct model_layer *l = &m->layers[i];
     const struct {
         const char *name;
         const struct panels *w;
@@ -58,7 +58,7 @@ static uint64_t types_hash(const struct model *m, struct pool *pool, size_t chun
     struct batch *b;
     struct session *s;
     uint64_t h = 0xcbf29ce484222325u;
-    size_t vocab = model_config(m)->vocab;
+    size_t vocab = m->config.vocab;
     uint32_t ids[TOKENS];
     for (size_t i = 0; i < TOKENS; i++)
         ids[i] = (uint32_t)(i * 7919 % vocab);
@@ -127,7 +127,7 @@ static bool check_random(size_t which, const char *best, struct pool *pool)
         if (light && strcmp(k.isa, best) != 0 && which % kernels_nsets != i)
             continue;
         CHECK(model_random(&m, &config, type, &k, NULL, 7, NULL) == OK);
-        CHECK(model_random_size(&bytes, &config, type, NULL) == OK && bytes == model_bytes(m));
+        CHECK(model_random_size(&bytes, &config, type, NULL) == OK && bytes == m->bytes);
         bool fastest = !strcmp(k.isa, best) && !light;
         for (size_t turn = 0; turn < (fastest ? CHUNKS : 1); turn++, run++) {
             uint64_t h = types_hash(m, run % 2 ? pool : NULL, chunks[run % CHUNKS]);

@@ -29,7 +29,7 @@ static double cached(enum kvcache kv, const unsigned char *value, size_t d)
  * the values that the row's text has had so far. */
 static void check_attention(size_t t, const float *out)
 {
-    const struct model_config *c = model_config(watched->m);
+    const struct model_config *c = &watched->m->config;
     const struct session *s = watched->of[t];
     double weights[TINY_CONTEXT];
     for (size_t h = 0; h < c->heads; h++) {
@@ -212,7 +212,7 @@ static void check_model(const char *path, size_t wide, enum kvcache kv)
     CHECK(seen.cols[INPUT_O] == wide && strcmp(seen.ops, "enqaonfdnenqaonfdnh") == 0);
     check_lens(b, logits);
     for (size_t t = 0; t < TOKENS; t++)
-        check_token(w, t, (double)model_config(m)->eps);
+        check_token(w, t, (double)m->config.eps);
     batch_watch(b, NULL);
     session_rewind(s, 0);
     CHECK(session_eval(s, ids, TOKENS, NULL, NULL) == OK && seen.rows[INPUT_FFN] == TOKENS);

@@ -26,7 +26,7 @@ static inline struct router *layered_open(const struct engine *e)
 {
     struct router_form form;
     struct router *r;
-    size_t hidden = 2 * model_config(e->model)->hidden;
+    size_t hidden = 2 * e->model->config.hidden;
     CHECK(router_form_open(&form, hidden, 2, NULL) == OK && taps_parse(&form.taps, "final,1"));
     CHECK(batch_keep(e->batch, &form.taps, NULL) == OK);
     form.w1[hidden / 2] = 2;
@@ -43,7 +43,7 @@ static inline struct router *network_open(const struct engine *e)
 {
     struct router_form form;
     struct router *r;
-    size_t hidden = model_config(e->model)->hidden;
+    size_t hidden = e->model->config.hidden;
     CHECK(router_form_open(&form, hidden, 2, NULL) == OK);
     form.w1[0] = 4;
     form.w1[hidden] = -4;

@@ -280,7 +280,7 @@ static void test_fit(void)
 {
     for (size_t context = CONTEXT, slots = TEXTS_SLOTS; slots > 1; context *= 2) {
         size_t bytes, cache, before = slots;
-        const struct model_config *c = model_config(engine.model);
+        const struct model_config *c = &engine.model->config;
         CHECK(texts_fit(&slots, &engine, context, KVCACHE_F16, NULL) == OK);
         CHECK(session_size(&bytes, &cache, c, context, KVCACHE_F16, NULL) == OK);
         CHECK(slots <= before && slots >= 1);

@@ -28,13 +28,13 @@ static void check_model(const char *path, bool tokenizer)
     CHECK(!m.no_text.msg[0] == tokenizer && (m.ids > 0) == tokenizer);
     const struct engine_options o = { .model = path };
     CHECK(engine_open(&e, &o, false, &err) == OK);
-    CHECK(m.weights == model_bytes(e.model));
+    CHECK(m.weights == e.model->bytes);
     CHECK(m.fingerprint == model_fingerprint(e.model, e.tokenizer));
     for (int i = 0; i < INFO_CACHES; i++) {
         struct session *session;
         size_t batch;
         CHECK(session_open(&session, e.batch, 300, (enum kvcache)i, &err) == OK);
-        CHECK(batch_size(&batch, model_config(e.model), m.threads, 300, &err) == OK);
+        CHECK(batch_size(&batch, &e.model->config, m.threads, 300, &err) == OK);
         CHECK(session->bytes + batch == m.work + m.cache[i]);
         session_close(session);
     }

@@ -95,12 +95,12 @@ static void int8_logits(float logits[POSITIONS][VOCAB], const struct kernels *k,
     struct session *s;
     CHECK(weights_open(&w, path, NULL) == OK && model_open(&m, w, k, NULL, NULL, NULL, NULL) == OK);
     weights_close(w);
-    const struct model_layer *l = model_layer(m, 0);
+    const struct model_layer *l = &m->layers[0];
     const struct panels *all[] = { &l->q, &l->k, &l->v, &l->o, &l->up, &l->gate, &l->down };
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         CHECK(!strcasecmp(panels_type_name(all[i]->type), type));
-    CHECK(model_head(m)->type == (strcmp(type, "f32") ? P_Q8 : P_F32));
-    CHECK(model_config(m)->hidden == HIDDEN && model_config(m)->vocab == VOCAB);
+    CHECK(m->head.type == (strcmp(type, "f32") ? P_Q8 : P_F32));
+    CHECK(m->config.hidden == HIDDEN && m->config.vocab == VOCAB);
     CHECK(batch_open(&b, m, NULL, NULL) == OK);
     CHECK(session_open(&s, b, POSITIONS, KVCACHE_F32, NULL) == OK);
     const struct batch_watch watch = { .see = add_noise };

@@ -60,7 +60,7 @@ bool info_without_data(const struct weights *w)
 static int info_model_memory(struct info_model *m, const struct model *model, size_t context,
                              struct err *err)
 {
-    const struct model_config *c = model_config(model);
+    const struct model_config *c = &model->config;
     size_t batch = 0, session = 0;
     m->context = context                        ? context
                  : c->context < CONTEXT_DEFAULT ? c->context
@@ -71,7 +71,7 @@ static int info_model_memory(struct info_model *m, const struct model *model, si
         rc = batch_size(&batch, c, m->threads, m->context, err);
     for (int i = 0; rc == OK && i < INFO_CACHES; i++)
         rc = session_size(&session, &m->cache[i], c, m->context, (enum kvcache)i, err);
-    m->weights = model_bytes(model);
+    m->weights = model->bytes;
     m->work = batch + session - m->cache[INFO_CACHES - 1];
     m->runs = rc == OK;
     return rc;

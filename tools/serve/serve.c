@@ -78,7 +78,7 @@ static void serve_set_fingerprint(struct serve *s, const struct routing_options 
         sha256_file(file, mo->router ? mo->router : beside);
     int n = snprintf(text, sizeof(text), "%016" PRIx64 " %s %zu %s %s %s %a %s %zu %a ",
                      model_fingerprint(e->model, e->tokenizer), e->weights ? e->weights : "",
-                     model_bytes(e->model), kvcache_name(s->kv), file,
+                     e->model->bytes, kvcache_name(s->kv), file,
                      policy_name(s->routing.how.policy), (double)s->routing.how.threshold,
                      MIZZLE_VERSION, s->routing.how.call_tokens, (double)s->routing.how.max_routed);
     const char *place = s->routing.place ? s->routing.place : "";
@@ -130,7 +130,7 @@ static int serve_ask_world(struct serve *s, struct err *err)
 /* Open the texts. */
 static int serve_open_texts(struct serve *s, struct err *err)
 {
-    size_t trained = model_config(s->engine.model)->context;
+    size_t trained = s->engine.model->config.context;
     s->context = s->o.context ? s->o.context : trained < CONTEXT_MAX ? trained : CONTEXT_MAX;
     int rc = s->o.parallel ? OK : texts_fit(&s->o.parallel, &s->engine, s->context, s->kv, err);
     if (rc != OK)

@@ -126,7 +126,7 @@ void serve_info_all(struct serve_exchange *x)
 {
     const struct serve *s = x->s;
     const struct engine *e = &s->engine;
-    const struct model_config *c = model_config(e->model);
+    const struct model_config *c = &e->model->config;
     struct texts_counts count = texts_count(s->texts);
     json_t *names = json_array();
     char name[SERVE_NAME + 8];

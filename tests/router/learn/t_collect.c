@@ -105,7 +105,7 @@ static struct sample_shard shard_of(size_t first, size_t ntexts)
 {
     return (struct sample_shard){ .first = first,
                                   .ntexts = ntexts,
-                                  .samples = { .dim = model_config(engine.model)->hidden *
+                                  .samples = { .dim = engine.model->config.hidden *
                                                       (taps.more + 1) } };
 }
 
@@ -400,7 +400,7 @@ static void check_memory(enum collect_labels labels)
 static void make_router(void)
 {
     struct router_form f;
-    size_t dim = 2 * model_config(engine.model)->hidden;
+    size_t dim = 2 * engine.model->config.hidden;
     CHECK(router_form_open(&f, dim, 8, NULL) == OK && taps_parse(&f.taps, "1,final"));
     CHECK(batch_keep(engine.batch, &f.taps, NULL) == OK && batch_keep(plains, &f.taps, NULL) == OK);
     for (size_t i = 0; i < 8 * dim; i++)

@@ -239,7 +239,7 @@ static int collect(struct sample_shard *s, struct parts *p, size_t first, size_t
 {
     *s = (struct sample_shard){ .first = first,
                                 .ntexts = n,
-                                .samples.dim = model_config(p->engine.model)->hidden };
+                                .samples.dim = p->engine.model->config.hidden };
     return collect_shard(s, &p->c, texts + first, 0, err);
 }
 

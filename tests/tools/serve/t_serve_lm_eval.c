@@ -317,7 +317,7 @@ int main(void)
     serving_need_pair();
     CHECK(engine_open(&engine, &mo, true, NULL) == OK);
     tokenizer = engine.tokenizer;
-    vocab = model_config(engine.model)->vocab;
+    vocab = engine.model->config.vocab;
     test_collisions();
     for (size_t k = 0; k < sizeof(kvs) / sizeof(kvs[0]); k++) {
         serving_open_with(&server, &o, 0, kvs[k]);

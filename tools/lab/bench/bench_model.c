@@ -24,7 +24,7 @@ enum { WARM = 16 };
  * text, the frequency of an id falls with its rank (Zipf's law). */
 static uint32_t bench_model_token(const struct session *s, size_t text, size_t ahead)
 {
-    size_t vocab = model_config(session_model(s))->vocab;
+    size_t vocab = session_model(s)->config.vocab;
     double draw = rand_unit(3 + text, session_length(s) + ahead);
     uint32_t id = (uint32_t)exp_f64(draw * log_f64((double)vocab + 1)) - 1;
     return id < vocab ? id : (uint32_t)vocab - 1;
@@ -339,7 +339,7 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
         return rc;
     shared_options.engine.threads = bench_list_most(&p.threads);
     rc = bench_model_open(&e, m, err);
-    if (!rc && (rc = model_check_context(model_config(e.model), p.context, &line)) != OK)
+    if (!rc && (rc = model_check_context(&e.model->config, p.context, &line)) != OK)
         err_set(err, rc, "-d with -p or -n: %s", line.msg);
     if (!rc) {
         const char *model = m->shape                      ? m->shape

@@ -157,11 +157,11 @@ static void model_report_about(struct row *r, const struct model_report *b,
     row_text(r, "cpu_info", NULL, cpu_name());
     row_text(r, "model_filename", NULL, b->model);
     row_text(r, "model_type", NULL, model_report_type(e));
-    model_report_size(r, "model_size", model_bytes(e->model));
-    model_report_size(r, "model_n_params", model_params(e->model));
-    const struct model_config *c = model_config(e->model);
+    model_report_size(r, "model_size", e->model->bytes);
+    model_report_size(r, "model_n_params", e->model->params);
+    const struct model_config *c = &e->model->config;
     model_report_size(r, "n_products",
-                      model_params(e->model) - c->vocab * c->hidden * ((size_t)2 - c->tied));
+                      e->model->params - c->vocab * c->hidden * ((size_t)2 - c->tied));
     row_text(r, "backends", NULL, "CPU");
     row_text(r, "isa", NULL, e->kernels.isa);
     model_report_size(r, "n_threads", t->threads);
@@ -225,8 +225,8 @@ static void model_report_head(const struct model_report *b)
 {
     const struct model *m = b->engine->model;
     printf("%s %s: %.2f MiB, %.2f M parameters; kernels: %s; keys and values: %s\n", b->model,
-           model_report_type(b->engine), (double)model_bytes(m) / (1 << 20),
-           (double)model_params(m) / 1e6, b->engine->kernels.isa, b->kv);
+           model_report_type(b->engine), (double)m->bytes / (1 << 20),
+           (double)m->params / 1e6, b->engine->kernels.isa, b->kv);
 }
 
 /* Write the name of a test. */

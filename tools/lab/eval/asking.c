@@ -152,7 +152,7 @@ static int asking_parallel(size_t *out, const struct asking *a, size_t context, 
 
 int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t n, struct err *err)
 {
-    size_t most = model_config(a->engine.model)->context, longest, context;
+    size_t most = a->engine.model->config.context, longest, context;
     int rc = setup_kv(&a->kv, engine_best_kv(&a->engine), err);
     if (rc == OK)
         rc = asking_longest(&longest, a, t, items, n, err);

@@ -161,7 +161,7 @@ int eval_ppl(const struct eval_options *o, struct err *err)
     int rc = setup_engine(&p.engine, true, err);
     if (rc != OK)
         return rc;
-    size_t most = model_config(p.engine.model)->context;
+    size_t most = p.engine.model->config.context;
     p.context = o->context ? o->context : most < DEFAULT_CONTEXT ? most : DEFAULT_CONTEXT;
     if (p.context < MIN_CONTEXT || p.context > most)
         rc = err_set(err, ERR_ARG, "--context: expected %d to %zu, found %zu", MIN_CONTEXT, most,

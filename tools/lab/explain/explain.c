@@ -28,19 +28,19 @@ static size_t explain_whole(const struct explain *x)
 
 size_t explain_row_at(const struct explain *x, size_t pos, size_t layer, size_t head)
 {
-    size_t heads = model_config(x->engine.model)->heads, rows = explain_whole(x) * heads;
+    size_t heads = x->engine.model->config.heads, rows = explain_whole(x) * heads;
     return rows * (pos * (pos + 1) / 2) + ((layer - x->layers.from) * heads + head) * (pos + 1);
 }
 
 const struct explain_layer *explain_layer(const struct explain *x, size_t pos, size_t layer)
 {
-    return &x->layer[pos * model_config(x->engine.model)->layers + layer];
+    return &x->layer[pos * x->engine.model->config.layers + layer];
 }
 
 const struct explain_head *explain_head(const struct explain *x, size_t pos, size_t layer,
                                         size_t head)
 {
-    const struct model_config *c = model_config(x->engine.model);
+    const struct model_config *c = &x->engine.model->config;
     return &x->head[(pos * c->layers + layer) * c->heads + head];
 }
 
@@ -66,7 +66,7 @@ static int explain_layers(struct explain *x, size_t n, struct err *err)
  * a model are far below where their products overflow. */
 static bool explain_bytes(size_t *bytes, const struct explain *x, size_t positions)
 {
-    const struct model_config *c = model_config(x->engine.model);
+    const struct model_config *c = &x->engine.model->config;
     size_t each =
         sizeof(struct explain_position) + sizeof(struct explain_token) +
         sizeof(struct explain_pass) + sizeof(uint32_t) +
@@ -79,7 +79,7 @@ static bool explain_bytes(size_t *bytes, const struct explain *x, size_t positio
 /* Allocate all arrays, for the prompt and as many tokens as may be written. */
 static int explain_allocate(struct explain *x, const uint32_t *prompt, struct err *err)
 {
-    const struct model_config *c = model_config(x->engine.model);
+    const struct model_config *c = &x->engine.model->config;
     size_t most, bytes, all;
     if (!size_add(&all, x->prompt, x->o.max_tokens) || all > c->context)
         all = c->context;
@@ -138,7 +138,7 @@ static int explain_prepare(struct explain *x, struct err *err)
     if (rc == OK)
         rc = setup_kv(&x->kv, engine_best_kv(&x->engine), err);
     if (rc == OK)
-        rc = explain_layers(x, model_config(x->engine.model)->layers, err);
+        rc = explain_layers(x, x->engine.model->config.layers, err);
     if (rc == OK)
         rc = explain_encode(x, &prompt, err);
     if (rc == OK)

@@ -99,7 +99,7 @@ static json_t *json_layer(const struct explain *x, size_t pos, size_t layer)
 {
     const struct explain_layer *l = explain_layer(x, pos, layer);
     json_t *heads = json_array();
-    for (size_t h = 0; h < model_config(x->engine.model)->heads; h++)
+    for (size_t h = 0; h < x->engine.model->config.heads; h++)
         json_report_add(&heads, json_head(x, pos, layer, h));
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "in", json_report_real((double)l->in),
                      "attention", json_report_real((double)l->attention), "middle",
@@ -137,7 +137,7 @@ static json_t *json_router(const struct explain *x, size_t pos)
 static json_t *json_position(const struct explain *x, size_t pos)
 {
     json_t *layers = json_array();
-    for (size_t l = 0; l < model_config(x->engine.model)->layers; l++)
+    for (size_t l = 0; l < x->engine.model->config.layers; l++)
         json_report_add(&layers, json_layer(x, pos, l));
     return json_pack("{s:I,s:o,s:o,s:o}", "pos", (json_int_t)pos, "layers", layers, "top",
                      json_guesses(x, x->at[pos].top, EXPLAIN_TOP), "router", json_router(x, pos));
@@ -147,7 +147,7 @@ static json_t *json_position(const struct explain *x, size_t pos)
 static json_t *json_span(const struct explain *x)
 {
     const char *why;
-    const struct model_config *c = model_config(x->engine.model);
+    const struct model_config *c = &x->engine.model->config;
     size_t pos = explain_telling(x, &why);
     struct explain_share *list = explain_shares(x, pos);
     json_t *at = json_array(), *heads = list ? json_array() : NULL;
@@ -185,13 +185,13 @@ static json_t *json_token(const struct explain *x, size_t pos)
 static json_t *json_model(const struct explain *x)
 {
     const struct model *m = x->engine.model;
-    const struct model_config *c = model_config(m);
+    const struct model_config *c = &m->config;
     return json_pack("{s:o,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:b}", "name",
                      json_text(x->engine.name), "type", model_type_name(m), "layers",
                      (json_int_t)c->layers, "hidden", (json_int_t)c->hidden, "heads",
                      (json_int_t)c->heads, "kv_heads", (json_int_t)c->kv_heads, "head_dim",
                      (json_int_t)c->head_dim, "ffn", (json_int_t)c->ffn, "vocab",
-                     (json_int_t)c->vocab, "bytes", (json_int_t)model_bytes(m), "pass_bytes",
+                     (json_int_t)c->vocab, "bytes", (json_int_t)m->bytes, "pass_bytes",
                      (json_int_t)op_pass_bytes(m), "tied", c->tied);
 }
 

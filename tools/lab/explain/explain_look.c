@@ -183,7 +183,7 @@ static void look_score(struct looking *l, size_t row, const float *last)
                                         .hidden = hidden,
                                         .size = tokenizer_size(tok),
                                         .id = at->top[0].id,
-                                        .embedding = model_embedding(x->engine.model) };
+                                        .embedding = &x->engine.model->embedding };
         if (router_extra(r->router))
             router_look(r->router, l->extra, &t);
         at->score = router_score(r->router, router_inputs(r->router, hidden, l->extra, l->scratch),
@@ -245,7 +245,7 @@ static int look_all(struct looking *l, struct err *err)
 
 int explain_look(struct explain *x, struct err *err)
 {
-    const struct model_config *c = model_config(x->engine.model);
+    const struct model_config *c = &x->engine.model->config;
     const struct router *r = policy_reads_network(x->routing.how.policy) ? x->routing.router : NULL;
     struct looking l = { .x = x, .c = c };
     l.states = calloc(PIECE * c->layers * c->hidden, sizeof(*l.states));

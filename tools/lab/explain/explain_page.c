@@ -125,7 +125,7 @@ static void page_layers(const struct explain *x, size_t pos)
               "(only vectors add up, not lengths); the likeliest if this layer were the last",
               0);
     puts("layer  enters   attn between    MLP  leaves");
-    for (size_t l = 0; l < model_config(x->engine.model)->layers; l++) {
+    for (size_t l = 0; l < x->engine.model->config.layers; l++) {
         const struct explain_layer *y = explain_layer(x, pos, l);
         printf("%5zu %7.4g %6.3g %7.4g %6.3g %7.4g", l, (double)y->in, (double)y->attention,
                (double)y->middle, (double)y->mlp, (double)y->out);
@@ -144,7 +144,7 @@ static void page_heads(const struct explain *x, size_t pos, size_t layer)
              "Where the heads of layer %zu look, and how much of them elsewhere", layer);
     putchar('\n');
     page_wrap(line, 0);
-    for (size_t i = 0; i < model_config(x->engine.model)->heads; i++) {
+    for (size_t i = 0; i < x->engine.model->config.heads; i++) {
         const struct explain_head *h = explain_head(x, pos, layer, i);
         printf("%4zu ", i);
         for (size_t k = 0; k < h->n; k++) {
@@ -209,7 +209,7 @@ static void page_router(const struct explain *x, size_t pos)
 static void page_choice(const struct explain *x, const char *why)
 {
     char line[2 * EXPLAIN_WHY] = "";
-    size_t last = model_config(x->engine.model)->layers - 1;
+    size_t last = x->engine.model->config.layers - 1;
     int n = !why ? 0
                  : snprintf(line, sizeof(line), "This is %s; --at N shows another, 0 to %zu. ", why,
                             x->positions - 1);
@@ -222,7 +222,7 @@ static void page_choice(const struct explain *x, const char *why)
 /* Print the heads that look most at the span. */
 static void page_span(const struct explain *x, size_t pos)
 {
-    const struct model_config *c = model_config(x->engine.model);
+    const struct model_config *c = &x->engine.model->config;
     struct explain_share *list = explain_shares(x, pos);
     char line[400];
     snprintf(line, sizeof(line),

@@ -49,7 +49,7 @@ static int share_order(const void *a, const void *b)
 
 struct explain_share *explain_shares(const struct explain *x, size_t pos)
 {
-    const struct model_config *c = model_config(x->engine.model);
+    const struct model_config *c = &x->engine.model->config;
     size_t n = c->layers * c->heads;
     struct explain_share *list = calloc(n, sizeof(*list));
     for (size_t i = 0; list && i < n; i++) {

@@ -23,12 +23,12 @@ static size_t op_matrices(const struct panels *out[MOST_MATRICES], const struct 
                           enum batch_op op, size_t layer)
 {
     if (op == OP_HEAD) {
-        out[0] = model_head(m);
+        out[0] = &m->head;
         return 1;
     }
     if (op == OP_EMBED || op == OP_NORM || op == OP_ATTENTION)
         return 0;
-    const struct model_layer *l = model_layer(m, layer);
+    const struct model_layer *l = &m->layers[layer];
     switch (op) {
     case OP_QKV:
         out[0] = &l->q, out[1] = &l->k, out[2] = &l->v;
@@ -56,7 +56,7 @@ static const char *op_arithmetic(const struct model *m, enum batch_op op)
 /* Add what attention reads and computes for n rows, the first of which is at position `at`. */
 static void op_times_attention(struct op_times *t, struct op_sum *s, size_t n)
 {
-    const struct model_config *c = model_config(t->model);
+    const struct model_config *c = &t->model->config;
     size_t hd16 = (c->head_dim + PANEL - 1) / PANEL * PANEL;
     double seen = 0, last = (double)(t->at + n);
     for (size_t i = 0; i < n; i++)
@@ -69,8 +69,8 @@ static void op_times_attention(struct op_times *t, struct op_sum *s, size_t n)
 static void op_times_work(struct op_times *t, enum batch_op op, size_t layer, size_t n)
 {
     struct op_sum *s = &t->of[op];
-    const struct model_config *c = model_config(t->model);
-    const struct panels *w[MOST_MATRICES], *rows = model_embedding(t->model);
+    const struct model_config *c = &t->model->config;
+    const struct panels *w[MOST_MATRICES], *rows = &t->model->embedding;
     double values = (double)(n * c->hidden);
     for (size_t i = op_matrices(w, t->model, op, layer); i-- > 0;) {
         s->bytes += (double)(w[i]->panel_bytes * panels_count(w[i]->rows));
@@ -103,9 +103,9 @@ void op_times_see(void *arg, enum batch_op op, size_t layer, size_t n, bool ends
 
 size_t op_pass_bytes(const struct model *m)
 {
-    const struct panels *rows = model_embedding(m);
-    size_t unread = model_config(m)->tied ? 0 : rows->panel_bytes * panels_count(rows->rows);
-    return model_bytes(m) - unread;
+    const struct panels *rows = &m->embedding;
+    size_t unread = m->config.tied ? 0 : rows->panel_bytes * panels_count(rows->rows);
+    return m->bytes - unread;
 }
 
 int op_limits_measure(struct op_limits *out, const struct engine *e, struct err *err)

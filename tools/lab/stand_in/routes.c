@@ -31,7 +31,7 @@ static void routes_models(struct serve_exchange *x)
     static const char *const owners[] = { "mizzle", "vllm", "llamacpp", "sglang" };
     const struct stand_in *in = stand_in_of(x);
     const struct serve *s = x->s;
-    const struct model_config *c = model_config(s->engine.model);
+    const struct model_config *c = &s->engine.model->config;
     json_t *model = json_pack("{s:s,s:s,s:I,s:s}", "id", s->name, "object", "model", "created",
                               (json_int_t)s->created, "owned_by", owners[in->server]);
     if (in->server == CLOUD_AUTO) {
