@@ -81,10 +81,4 @@ static inline enum cloud_sight cloud_port_known(const struct cloud_port *p, cons
     return p && p->known ? p->known(p->arg, ids, n, used, id) : CLOUD_UNKNOWN;
 }
 
-/* True when the token is known. */
-static inline bool cloud_port_here(enum cloud_sight s)
-{
-    return s >= CLOUD_MEMO;
-}
-
 #endif

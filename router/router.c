@@ -72,6 +72,7 @@ static bool router_copy(struct router *r, const struct router_form *f)
             return r->contexts;
     }
     r->dim = f->dim;
+    r->extra = f->ncontexts ? FEATURES : 0;
     r->width = f->width;
     for (size_t i = 0; i < 2 * f->members; i++)
         r->b2[i] = f->high ? -f->b2[i] : f->b2[i];
@@ -103,8 +104,10 @@ int router_make(struct router **out, const struct router_form *f, const char *na
         rc = router_deepen(r, f, err);
     else if (!router_copy(r, f))
         rc = err_set(err, ERR_NOMEM, "%s: out of memory", name);
-    if (r->dim > router_extra(r)) /* it reads a hidden state */
+    if (r->dim > r->extra) /* it reads a hidden state */
         r->taps = f->taps;
+    r->room = (panels_count(r->width) + r->members) * PANEL;
+    r->from = r->room + (r->deep ? deep_sizes(r->deep).scratch : 0);
     if (rc == OK)
         *out = r;
     else
@@ -124,16 +127,9 @@ void router_close(struct router *r)
     free(r);
 }
 
-/* Return where the scratch of the last layer ends. */
-static size_t router_room(const struct router *r)
-{
-    return (panels_count(r->width) + r->members) * PANEL;
-}
-
 size_t router_scratch(const struct router *r)
 {
-    return router_room(r) + (r->deep ? deep_sizes(r->deep).scratch : 0) +
-           (router_extra(r) || r->taps.more ? r->dim : 0);
+    return r->from + (r->extra || r->taps.more ? r->dim : 0);
 }
 
 void router_threads(struct router *r, struct pool *pool)
@@ -177,7 +173,7 @@ float router_score(const struct router *r, const float *x, float *scratch)
     if (r->on_score)
         return *x > 1 ? 1 : *x > 0 ? *x : 0;
     if (r->deep)
-        deep_run(r->deep, r->pool, scratch, x, scratch + router_room(r));
+        deep_run(r->deep, r->pool, scratch, x, scratch + r->room);
     else
         pool_for(r->pool, panels, WORTH / (PANEL * r->dim) + 1, hidden_chunk, &h);
     for (size_t i = 0; !r->deep && i < width; i++) {

@@ -14,6 +14,8 @@ struct router {
     float (*on_score)(void *arg, const struct mizzle_state *state); /* NULL: what follows */
     void *arg;
     size_t dim, width; /* width: units of all members */
+    size_t extra;      /* of dim: inputs besides the hidden state */
+    size_t room, from; /* the scratch: of the last layer; where copied inputs begin */
     size_t members;
     bool gain;
     struct deep *deep; /* the layers before the last one, or NULL: these: */

@@ -59,7 +59,8 @@ int router_deepen(struct router *r, const struct router_form *f, struct err *err
     if (rc != OK)
         return rc;
     struct deep_sizes in = deep_sizes(r->deep);
-    r->dim = in.hidden + in.logits + in.token;
+    r->extra = in.logits + in.token;
+    r->dim = in.hidden + r->extra;
     r->width = in.width;
     const float *last = deep_output(r->deep, r->b2);
     r->b2[0] = -r->b2[0];
@@ -73,16 +74,14 @@ int router_make_own(struct router **out,
     struct router *r = *out = calloc(1, sizeof(*r));
     if (!r)
         return err_set(err, ERR_NOMEM, "on_score: out of memory");
-    *r = (struct router){ .k = k, .on_score = on_score, .arg = arg, .dim = 1, .members = 1 };
+    *r = (struct router){ .k = k, .on_score = on_score, .arg = arg, .members = 1 };
+    r->dim = r->extra = 1;
     return OK;
 }
 
 size_t router_extra(const struct router *r)
 {
-    if (!r->deep)
-        return r->on_score ? 1 : r->contexts && r->dim ? FEATURES : 0;
-    struct deep_sizes in = deep_sizes(r->deep);
-    return in.logits + in.token;
+    return r->extra;
 }
 
 size_t router_logits(const struct router *r)
@@ -92,7 +91,7 @@ size_t router_logits(const struct router *r)
 
 enum router_kind router_kind(const struct router *r)
 {
-    bool blind = r->dim == router_extra(r) && !r->on_score && !r->deep;
+    bool blind = r->dim == r->extra && !r->on_score && !r->deep;
     return router_is_table(r) ? ROUTER_TABLE : blind ? ROUTER_PLAIN : ROUTER_NETWORK;
 }
 
@@ -113,7 +112,7 @@ const char *router_name(const struct router *r)
 {
     return r->deep       ? "deep"
            : r->on_score ? "on_score"
-                         : router_head(r->dim - router_extra(r), router_extra(r), r->gain);
+                         : router_head(r->dim - r->extra, r->extra, r->gain);
 }
 
 void router_look(const struct router *r, float *extra, const struct router_token *t)
@@ -135,18 +134,17 @@ void router_look(const struct router *r, float *extra, const struct router_token
 const float *router_hidden(const struct router *r, const struct batch *b, size_t row,
                            float *scratch)
 {
-    size_t copied = r->taps.more ? r->dim : 0; /* to where router_inputs puts all together */
-    return batch_states(b, &r->taps, row, scratch + router_scratch(r) - copied);
+    return batch_states(b, &r->taps, row, scratch + r->from); /* where router_inputs copies to */
 }
 
 const float *router_inputs(const struct router *r, const float *hidden, const float *extra,
                            float *scratch)
 {
-    size_t more = router_extra(r), dim = r->dim - more;
-    if (!more)
+    size_t dim = r->dim - r->extra;
+    if (!r->extra)
         return hidden;
-    float *x = scratch + router_scratch(r) - r->dim;
+    float *x = scratch + r->from;
     memmove(x, hidden, dim * sizeof(*x)); /* it may be there */
-    memcpy(x + dim, extra, more * sizeof(*x));
+    memcpy(x + dim, extra, r->extra * sizeof(*x));
     return x;
 }

@@ -100,9 +100,9 @@ static size_t draft_take(struct draft *d, uint32_t *ids, size_t n, size_t room, 
     const struct draft_pace *p = &d->pace[1];
     size_t most = p->pause ? 0 : p->length < room ? p->length : room, i = 0;
     enum cloud_sight sight = CLOUD_MEMO;
-    while (i < most && cloud_port_here(sight)) {
+    while (i < most && sight >= CLOUD_MEMO) {
         sight = cloud_port_known(d->cloud, ids, n + i, false, &ids[n + i]);
-        i += cloud_port_here(sight);
+        i += sight >= CLOUD_MEMO;
     }
     *more = sight == CLOUD_COMING;
     return i;

@@ -18,21 +18,19 @@
 
 enum { POLL_NS = 50000 }; /* between looks for a draft that is awaited */
 
-static int step_advance(struct step *s);
+static void step_advance(struct step *s);
 static bool step_route(struct step *s, struct step_token *e);
-static bool step_find_score(struct step *s, size_t at, float *score);
+static bool step_judge(struct step *s, size_t at, float *score, bool *routed);
 static bool step_pick(struct step *s, struct step_token *e);
 static void step_want_head(struct step *s, size_t at);
 static bool step_reads_head(struct step *s, size_t at);
 static bool step_reach(struct step *s, size_t at);
 static void step_evaluate(struct step *s, size_t at);
-static size_t step_room(const struct step *s);
 static struct step_row *step_row(struct step *s, size_t at);
 static void step_enqueue(struct step *s, struct step_token *e);
 static void step_write(struct step *s, uint32_t id);
 static int step_decide_ready(struct step *s, bool wait);
 static int step_begin_turn(struct step *s, struct step_token *e);
-static int step_ask(struct step *s, struct step_token *e);
 static int step_take_answer(struct step *s, struct step_token *e);
 static int step_decide(struct step *s, struct step_token *e);
 static void step_show(struct step *s, struct decode_token *t);
@@ -41,6 +39,7 @@ static void step_end_call(struct step *s, enum cloud_end how);
 static void step_tell(struct step *s, enum decode_event_kind kind, size_t at, size_t n,
                       uint64_t since, enum gate_reason reason);
 static bool step_is_last(const struct step *s, uint32_t id);
+static bool step_ends(const struct step *s, struct stops *stops, uint32_t id);
 static double step_lap(uint64_t *since);
 static void step_end(struct step *s, int rc);
 
@@ -48,7 +47,7 @@ static void step_end(struct step *s, int rc);
 static int step_begin(struct step *s, struct err *err)
 {
     const struct decode_options *o = s->o;
-    const struct router *r = policy_reads_network(o->policy) ? s->text.router : NULL;
+    const struct router *r = s->reads == READS_NETWORK ? s->text.router : NULL;
     size_t n = s->text.n;
     if (o->policy == POLICY_POSITION && !o->place)
         return err_set(err, ERR_ARG, "policy position needs a place");
@@ -93,6 +92,7 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
         return err_set(err, ERR_NOMEM, "decode: out of memory");
     s->text = *t;
     s->o = o;
+    s->reads = policy_reads(o->policy);
     s->stats = stats;
     s->gate = o->gate ? o->gate : &s->own;
     s->its = (struct gate_text){ .required = o->cloud_required,
@@ -115,36 +115,35 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
 
 const struct step_need *step_next(struct step *s)
 {
-    const struct decode_options *o = s->o;
+    const _Atomic int *stop = s->o->stop;
     struct step_need *need = &s->need;
     if (need->want == STEP_CLOUD || need->want == STEP_MOMENT)
         s->stats->cloud_ms += step_lap(&s->since);
-    if (need->want == STEP_ROWS && !s->ended) {
-        if (!o->stop || !*o->stop)
+    if (need->want != STEP_ROWS) /* they are wanted until they are given */
+        need->want = 0;
+    while (!s->ended) {
+        int rc = OK;
+        if (stop && *stop)
+            rc = err_set(&s->err, ERR_STOP, "interrupted");
+        else if (need->want)
             return need;
-        step_end(s, err_set(&s->err, ERR_STOP, "interrupted"));
-    }
-    need->want = 0;
-    while (!s->ended && !need->want) {
-        int rc = step_decide_ready(s, false);
+        else
+            rc = step_decide_ready(s, false);
         if (rc == OK && !need->want && !s->ended)
-            rc = step_advance(s);
+            step_advance(s);
         step_end(s, rc);
+        s->since = os_now_ns();
     }
-    if (s->ended)
-        need->want = STEP_DONE;
-    s->since = os_now_ns();
+    need->want = STEP_DONE;
     return need;
 }
 
 /* Do one step of work ahead of what is decided; wants the cloud if there is none. */
-static int step_advance(struct step *s)
+static void step_advance(struct step *s)
 {
     struct step_queue *q = &s->queue;
     struct step_token *last = q->n ? &q->at[q->n - 1] : NULL, *next = &q->at[q->n];
     const struct decode_options *o = s->o;
-    if (o->stop && *o->stop)
-        return err_set(&s->err, ERR_STOP, "interrupted");
     if (!o->max_tokens) {
         s->ended = step_reach(s, s->length); /* the prompt is read, no more */
     } else if (last && !last->written && o->ahead) {
@@ -158,59 +157,61 @@ static int step_advance(struct step *s)
     } else if (next->state != TOKEN_NEW || step_route(s, next)) {
         step_enqueue(s, next);
     }
-    return OK;
 }
 
 /* Score the next token, and say in e->state whether it goes to the cloud. Only policies that need
  * the head read it. False: something is wanted first. */
 static bool step_route(struct step *s, struct step_token *e)
 {
-    const struct decode_options *o = s->o;
     const struct step_row *row = step_row(s, s->length);
-    enum policy_reads reads = policy_reads(o->policy);
-    bool cloud = o->policy == POLICY_ALWAYS;
-    *e = (struct step_token){ .t = { .source = SOURCE_EDGE, .score = NAN }, .at = s->length };
-    if (reads == READS_LOGITS && !step_pick(s, e))
+    bool routed;
+    *e = (struct step_token){ .t = { .source = SOURCE_EDGE }, .at = s->length };
+    if (s->reads == READS_LOGITS && !step_pick(s, e))
         return false;
-    if (reads != READS_NOTHING) {
-        if (!step_find_score(s, e->at, &e->t.score)) {
-            if (s->rows.extra && !(row && row->picked))
-                step_want_head(s, e->at);
-            else
-                step_evaluate(s, e->at);
-            return false;
-        }
-        cloud = policy_routes(e->t.score, o->threshold, o->tie, o->seed, e->at);
+    if (!step_judge(s, e->at, &e->t.score, &routed)) {
+        if (s->rows.extra && !(row && row->picked))
+            step_want_head(s, e->at);
+        else
+            step_evaluate(s, e->at);
+        return false;
     }
-    e->state = cloud ? TOKEN_ROUTED : TOKEN_LOCAL;
+    e->state = routed ? TOKEN_ROUTED : TOKEN_LOCAL;
     return true;
 }
 
-/* Score the token after the first `at` ids, if what it is made of is there. */
-static bool step_find_score(struct step *s, size_t at, float *score)
+/* Score the token after the first `at` ids, and say whether it goes to the cloud. False: what its
+ * score is made of is not there. */
+static bool step_judge(struct step *s, size_t at, float *score, bool *routed)
 {
     const struct decode_options *o = s->o;
     const struct router *r = s->text.router;
     struct step_row *row = step_row(s, at);
     uint64_t clock = os_now_ns();
     size_t i;
-    if (policy_reads(o->policy) == READS_IDS) {
+    *score = NAN;
+    *routed = o->policy == POLICY_ALWAYS;
+    if (s->reads == READS_NOTHING)
+        return true;
+    if (s->reads == READS_IDS) {
         const struct policy_text t = { s->ids, at, s->text.n, o->seed, o->place, s->text.tok, r };
         *score = policy_score_ids(o->policy, &t);
         s->stats->router_ms += step_lap(&clock);
-        return true;
-    }
-    if (!row)
-        return false;
-    if (!row->scored && policy_reads(o->policy) == READS_NETWORK &&
-        (row->picked || !s->rows.extra) && session_row(&i, s->text.session, at)) {
-        const float *hidden = router_hidden(r, session_batch(s->text.session), i, s->scratch);
-        row->score = router_score(r, router_inputs(r, hidden, row->extra, s->scratch), s->scratch);
+    } else if (row && !row->scored && s->reads == READS_NETWORK &&
+               (row->picked || !s->rows.extra) && session_row(&i, s->text.session, at)) {
+        const struct batch *b = session_batch(s->text.session);
+        const float *hidden = router_hidden(r, b, i, s->scratch);
+        const float *x = router_inputs(r, hidden, row->extra, s->scratch);
+        row->score = router_score(r, x, s->scratch);
         row->scored = true;
         s->stats->router_ms += step_lap(&clock);
     }
-    *score = row->score;
-    return row->scored;
+    if (s->reads != READS_IDS) {
+        if (!row || !row->scored)
+            return false;
+        *score = row->score;
+    }
+    *routed = policy_routes(*score, o->threshold, o->tie, o->seed, at);
+    return true;
 }
 
 /* Find the local model's own token. False: it is wanted. */
@@ -244,15 +245,13 @@ static void step_want_head(struct step *s, size_t at)
  * with a draft. Without a score it is not known who writes the token. */
 static bool step_reads_head(struct step *s, size_t at)
 {
-    const struct decode_options *o = s->o;
     uint32_t id;
     float score;
-    bool cloud = o->policy == POLICY_ALWAYS;
-    if (step_find_score(s, at, &score))
-        cloud = policy_routes(score, o->threshold, o->tie, o->seed, at);
-    if (!cloud || !s->text.cloud || o->edges)
+    bool routed;
+    step_judge(s, at, &score, &routed);
+    if (!routed || !s->text.cloud || s->o->edges)
         return true;
-    return o->ahead && step_known(s, at, false, &id) < CLOUD_MEMO;
+    return s->o->ahead && step_known(s, at, false, &id) < CLOUD_MEMO;
 }
 
 void step_give_head(struct step *s, size_t at, const float *logits)
@@ -276,7 +275,7 @@ void step_give_head(struct step *s, size_t at, const float *logits)
                                         .embedding = &model->embedding };
         router_look(s->text.router, r->extra, &t);
     }
-    if (policy_reads(s->o->policy) == READS_LOGITS) {
+    if (s->reads == READS_LOGITS) {
         r->score = policy_score_logits(s->o->policy, logits, s->size, model->kernels);
         r->scored = true;
     }
@@ -298,8 +297,13 @@ static bool step_reach(struct step *s, size_t at)
 static void step_evaluate(struct step *s, size_t at)
 {
     struct draft *d = &s->draft;
-    size_t room = at == s->length && at > s->text.n ? step_room(s) : 0, made = 0, n;
+    size_t all = at - s->text.n + 1, most = s->o->max_tokens, room = 0, made = 0, n;
     struct stops stops = s->tail;
+    if (at == s->length && all > 1 && at < s->context && all < most) {
+        room = most - all; /* the last token of the text is not evaluated */
+        room = room < s->context - at ? room : s->context - at;
+        room = room < s->o->draft_max ? room : s->o->draft_max;
+    }
     draft_learn(d);
     s->rows.first = s->rows.n = 0;
     if (!s->queue.n && draft_awaits(d, s->ids, at, room)) {
@@ -308,7 +312,7 @@ static void step_evaluate(struct step *s, size_t at)
     }
     for (n = draft_make(d, s->ids, at, room); made < n; made++) {
         uint32_t id = s->ids[at + made];
-        if (id >= s->size || step_is_last(s, id) || stops_token(&stops, s->text.tok, id))
+        if (id >= s->size || step_ends(s, &stops, id))
             break; /* of use are those before one that ends the text */
     }
     size_t keep = session_sync(s->text.session, s->ids, at - 1);
@@ -316,16 +320,6 @@ static void step_evaluate(struct step *s, size_t at)
     s->need.ids = s->ids + keep;
     s->need.n = at + made - keep;
     s->need.want = STEP_ROWS;
-}
-
-/* Return how many ids a draft may have. The last token of the text is not evaluated. */
-static size_t step_room(const struct step *s)
-{
-    size_t all = s->length - s->text.n + 1, most = s->o->max_tokens,
-           left = all < most ? most - all : 0;
-    size_t room = s->length < s->context ? s->context - s->length : 0;
-    room = room < left ? room : left;
-    return room < s->o->draft_max ? room : s->o->draft_max;
 }
 
 void step_give_rows(struct step *s, size_t n)
@@ -395,7 +389,7 @@ static void step_write(struct step *s, uint32_t id)
         s->stats->accepted++;
     }
     s->ids[at] = id;
-    s->halted = step_is_last(s, id) || stops_token(&s->tail, s->text.tok, id);
+    s->halted = step_ends(s, &s->tail, id);
 }
 
 /* The turn of the oldest token: ask, take the answer, decide, show. */
@@ -431,7 +425,7 @@ static int step_decide_ready(struct step *s, bool wait)
 }
 
 /* Begin the turn of a routed token: all tokens before it are decided. Afterwards it is known or
- * requested, or the gate has said why not. */
+ * requested, or the gate has said why not. Returns the port's errors. */
 static int step_begin_turn(struct step *s, struct step_token *e)
 {
     const struct cloud_port *c = s->text.cloud;
@@ -452,14 +446,8 @@ static int step_begin_turn(struct step *s, struct step_token *e)
     }
     t->tokens = c->info(c->arg).tokens;
     t->gate = gate_decide(s->gate, &s->its, s->ids, e->at, &t->tokens, &s->fault);
-    return t->gate == GATE_OPEN ? step_ask(s, e) : OK;
-}
-
-/* Request it; returns the port's errors. */
-static int step_ask(struct step *s, struct step_token *e)
-{
-    const struct cloud_port *c = s->text.cloud;
-    struct step_turn *t = &s->turn;
+    if (t->gate != GATE_OPEN)
+        return OK;
     t->asked_ns = os_now_ns(); /* the thread of the network may go on with it before this one */
     t->moved = c->traffic(c->arg, &s->tally, false);
     int rc = c->ask(c->arg, s->ids, e->at, t->tokens, &s->tally, &t->call, &s->err);
@@ -481,13 +469,14 @@ static int step_take_answer(struct step *s, struct step_token *e)
 {
     const struct cloud_port *c = s->text.cloud;
     struct step_turn *t = &s->turn;
+    enum cloud_end how = CLOUD_USE;
     int rc = c->take(t->call, 0, &t->answer, &s->fault);
     struct traffic now = c->traffic(c->arg, &s->tally, false);
     t->moved = traffic_since(&now, &t->moved);
     if (rc == OK && t->answer >= s->size) {
         rc = err_set(&s->fault, ERR_NET, "cloud: token id: expected below %zu, found %u", s->size,
                      (unsigned)t->answer);
-        step_end_call(s, CLOUD_DROP); /* it must not be kept */
+        how = CLOUD_DROP; /* it must not be kept */
     }
     if (rc != OK && rc != ERR_NET && rc != ERR_REMOTE && rc != ERR_TEXT) {
         s->err = s->fault;
@@ -500,7 +489,7 @@ static int step_take_answer(struct step *s, struct step_token *e)
     t->called = rc == OK;
     e->state = rc == OK ? TOKEN_HERE : TOKEN_HELD;
     gate_done(s->gate, &s->its, t->gate, t->moved.asked_tokens, &s->fault);
-    step_end_call(s, CLOUD_USE);
+    step_end_call(s, how);
     s->stats->committed += t->called;
     s->stats->failed += !t->called;
     step_tell(s, DECODE_ANSWERED, e->at, t->tokens, t->asked_ns, t->gate);
@@ -529,7 +518,7 @@ static int step_decide(struct step *s, struct step_token *e)
         t.source = SOURCE_CLOUD;
         t.id = turn->answer;
         /* A guess made while another call's reply was about to bring the token was chance. */
-        t.has_edge = guessed || policy_reads_logits(s->o->policy);
+        t.has_edge = guessed || s->reads == READS_LOGITS;
     } else if (held) {
         t.source = SOURCE_FALLBACK;
         t.id = t.edge_id;
@@ -569,7 +558,7 @@ static void step_show(struct step *s, struct decode_token *t)
     bool goes_on = !o->emit || o->emit(o->arg, t);
     s->ended = true;
     stats->finish = t->eog ? FINISH_EOS : FINISH_STOP;
-    if (t->eog || stops_token(&s->stops, s->text.tok, t->id) || !goes_on)
+    if (step_ends(s, &s->stops, t->id) || !goes_on)
         return;
     stats->finish = FINISH_LENGTH;
     s->ended = stats->tokens >= o->max_tokens || at == s->context;
@@ -647,10 +636,16 @@ static void step_tell(struct step *s, enum decode_event_kind kind, size_t at, si
         s->o->event(s->o->arg, &e);
 }
 
-/* True when the text ends with this token. */
+/* True when this token is end-of-text, and ends the text. */
 static bool step_is_last(const struct step *s, uint32_t id)
 {
     return !s->o->ignore_eos && tokenizer_is_eog(s->text.tok, id);
+}
+
+/* True when it ends the text, by itself or with the end of a stop string. */
+static bool step_ends(const struct step *s, struct stops *stops, uint32_t id)
+{
+    return step_is_last(s, id) || stops_token(stops, s->text.tok, id);
 }
 
 /* Return the milliseconds since *since, which becomes now. */

@@ -62,6 +62,7 @@ struct step_turn { /* of a routed token that is the oldest of the queue */
 struct step {
     struct step_text text;
     const struct decode_options *o;
+    enum policy_reads reads; /* what the policy's score is made of */
     struct decode_stats *stats;
     struct gate *gate, own;
     struct gate_text its; /* this text's part of the gate */

@@ -78,9 +78,9 @@ static void serve_set_fingerprint(struct serve *s, const struct routing_options 
         sha256_file(file, mo->router ? mo->router : beside);
     int n = snprintf(text, sizeof(text), "%016" PRIx64 " %s %zu %s %s %s %a %s %zu %a ",
                      model_fingerprint(e->model, e->tokenizer), e->weights ? e->weights : "",
-                     e->model->bytes, kvcache_name(s->kv), file,
-                     policy_name(s->routing.how.policy), (double)s->routing.how.threshold,
-                     MIZZLE_VERSION, s->routing.how.call_tokens, (double)s->routing.how.max_routed);
+                     e->model->bytes, kvcache_name(s->kv), file, policy_name(s->routing.how.policy),
+                     (double)s->routing.how.threshold, MIZZLE_VERSION, s->routing.how.call_tokens,
+                     (double)s->routing.how.max_routed);
     const char *place = s->routing.place ? s->routing.place : "";
     sha256_begin(&h);
     sha256_add(&h, text, (size_t)n);

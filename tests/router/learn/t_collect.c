@@ -103,10 +103,10 @@ static struct collect collect_with(const struct collect_options *o)
 
 static struct sample_shard shard_of(size_t first, size_t ntexts)
 {
-    return (struct sample_shard){ .first = first,
-                                  .ntexts = ntexts,
-                                  .samples = { .dim = engine.model->config.hidden *
-                                                      (taps.more + 1) } };
+    return (
+        struct sample_shard){ .first = first,
+                              .ntexts = ntexts,
+                              .samples = { .dim = engine.model->config.hidden * (taps.more + 1) } };
 }
 
 /* Collect the texts in two shards. Return the error's code of the first that fails. */

@@ -225,8 +225,8 @@ static void model_report_head(const struct model_report *b)
 {
     const struct model *m = b->engine->model;
     printf("%s %s: %.2f MiB, %.2f M parameters; kernels: %s; keys and values: %s\n", b->model,
-           model_report_type(b->engine), (double)m->bytes / (1 << 20),
-           (double)m->params / 1e6, b->engine->kernels.isa, b->kv);
+           model_report_type(b->engine), (double)m->bytes / (1 << 20), (double)m->params / 1e6,
+           b->engine->kernels.isa, b->kv);
 }
 
 /* Write the name of a test. */
