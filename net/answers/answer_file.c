@@ -37,15 +37,16 @@ static uint64_t size_of(int fd)
 }
 
 /* Open this path, and look at its first bytes; a file that is empty or torn there is fine. made:
- * O_CREAT or 0. */
-static int answer_file_fd(struct answer_file *f, const char *path, int made, struct err *err)
+ * O_CREAT or 0. After an error *fd may be open. */
+static int answer_file_fd(int *fd, const struct answer_file *f, const char *path, int made,
+                          struct err *err)
 {
     struct stat st;
     char found[40], line[64];
     /* Do not wait for the other end of a FIFO; the path has been followed. */
     int flags = f->offline ? O_RDONLY : O_RDWR | O_APPEND | O_NOFOLLOW | made;
-    f->fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
-    if (f->fd < 0 || fstat(f->fd, &st))
+    *fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
+    if (*fd < 0 || fstat(*fd, &st))
         return answer_file_error(path, "", err);
     if (!S_ISREG(st.st_mode))
         return err_set(err, ERR_ARG, "%s: expected a regular file", path);
@@ -53,7 +54,7 @@ static int answer_file_fd(struct answer_file *f, const char *path, int made, str
     int rc = f->offline ? OK : atomic_file_owned(path, &st, true, err);
     if (rc != OK)
         return rc;
-    ssize_t n = pread(f->fd, found, sizeof(found), 0);
+    ssize_t n = pread(*fd, found, sizeof(found), 0);
     size_t most = strlen(FIRST), known = n < 0 ? 0 : (size_t)n;
     if (n >= 0 && memcmp(found, FIRST, known < most ? known : most) == 0)
         return OK;
@@ -80,31 +81,26 @@ static void keep_line(struct answer_file *f, const char *line)
     f->other = strdup(line);
 }
 
-/* Read a line of n bytes without its LF. */
-static void take_line(struct answer_file *f, const char *p, size_t n)
+/* Read a line of n bytes. */
+static void take_line(struct answer_file *f, const char *line, size_t n)
 {
-    char line[ANSWER_FILE_LINE], tail[CRC_TAIL + 1];
+    char tail[CRC_TAIL + 1];
     struct prefix_key k;
     uint64_t id = 0;
     int from = 0, to = 0, end = 0;
-    bool whole = n > CRC_TAIL && n < sizeof(line);
-    size_t body = whole ? n - CRC_TAIL : 0;
+    size_t body = n > CRC_TAIL && n < ANSWER_FILE_LINE ? n - CRC_TAIL : 0;
     snprintf(tail, sizeof(tail), ",\"crc\":\"%08x\"}",
-             (unsigned)crc32_z(0, (const Bytef *)p, body));
-    if (!whole || memcmp(tail, p + body, CRC_TAIL) != 0) {
-        f->damaged++;
-        return;
-    }
-    memcpy(line, p, n);
-    line[n] = '\0';
-    if (f->finds || strncmp(line, f->head, strlen(f->head)) != 0) {
+             (unsigned)crc32_z(0, (const Bytef *)line, body));
+    bool whole = body && memcmp(tail, line + body, CRC_TAIL) == 0;
+    if (whole && (f->finds || strncmp(line, f->head, strlen(f->head)) != 0)) {
         keep_line(f, line);
         return;
     }
-    sscanf(line + strlen(f->head),
-           "\"n\":%*19[0-9],\"prefix\":\"%n%16" SCNx64 "%16" SCNx64 "%n\",\"id\":%10" SCNu64
-           ",\"crc%n",
-           &from, &k.hi, &k.lo, &to, &id, &end);
+    if (whole)
+        sscanf(line + strlen(f->head),
+               "\"n\":%*19[0-9],\"prefix\":\"%n%16" SCNx64 "%16" SCNx64 "%n\",\"id\":%10" SCNu64
+               ",\"crc%n",
+               &from, &k.hi, &k.lo, &to, &id, &end);
     if (!end || to - from != 32 || id > UINT32_MAX) {
         f->damaged++;
         return;
@@ -128,9 +124,10 @@ static bool each_line(struct answer_file *f)
     f->read = left_out ? size - f->limit : f->read;
     for (uint64_t seen = f->read; seen < size;) {
         ssize_t n = pread(f->fd, bytes, sizeof(bytes), (off_t)seen);
-        const char *p = bytes, *end;
+        char *p = bytes, *end;
         size_t got = n < 0 ? 0 : (size_t)n;
         while ((end = memchr(p, '\n', (size_t)(bytes + got - p)))) {
+            *end = '\0';
             if (!skips)
                 take_line(f, p, (size_t)(end - p));
             f->damaged += skips && !left_out; /* it was too long */
@@ -163,15 +160,14 @@ static bool answer_file_follow(struct answer_file *f, int made, struct err *err)
 {
     struct stat st, open;
     struct err why;
-    struct answer_file now = *f;
-    int there = made ? 0 : stat(f->path, &st);
+    int fd, there = made ? 0 : stat(f->path, &st);
     bool gone = there != 0 && errno == ENOENT && !f->offline;
     if (!made && there == 0 && fstat(f->fd, &open) == 0 && st.st_dev == open.st_dev &&
         st.st_ino == open.st_ino)
         return false;
-    if (answer_file_fd(&now, f->path, gone ? O_CREAT : made, &why) != OK) {
-        if (now.fd >= 0)
-            close(now.fd);
+    if (answer_file_fd(&fd, f, f->path, gone ? O_CREAT : made, &why) != OK) {
+        if (fd >= 0)
+            close(fd);
         if (gone)
             trouble(f, &why);
         err_set(err, ERR_IO, "%s", why.msg);
@@ -179,7 +175,7 @@ static bool answer_file_follow(struct answer_file *f, int made, struct err *err)
     }
     each_line(f); /* what others have added last */
     close(f->fd); /* which releases the lock */
-    f->fd = now.fd;
+    f->fd = fd;
     f->read = 0;
     return true;
 }
@@ -193,7 +189,7 @@ static void answer_file_read_old(struct answer_file *f)
     uint64_t read = f->read;
     f->read = 0;
     f->old_read = true;
-    if (answer_file_fd(f, f->old, 0, &why) == OK)
+    if (answer_file_fd(&f->fd, f, f->old, 0, &why) == OK)
         each_line(f);
     else if (lstat(f->old, &st) == 0)
         trouble(f, &why);
@@ -210,8 +206,7 @@ void answer_file_read(struct answer_file *f)
     if (!f->old_read)
         answer_file_read_old(f);
     answer_file_follow(f, 0, NULL);
-    if (size_of(f->fd) != f->read)
-        each_line(f);
+    each_line(f);
 }
 
 /* Lock the file, read it, and cut off a torn last line, unless it could not be read. After one wait
@@ -240,22 +235,6 @@ static void answer_file_unlock(const struct answer_file *f)
     fcntl(f->fd, F_SETLK, &(struct flock){ .l_type = F_UNLCK, .l_whence = SEEK_SET });
 }
 
-/* Append p[n] in one write; a partial one is undone. With the lock. */
-static int answer_file_write(struct answer_file *f, const char *p, size_t n, struct err *err)
-{
-    uint64_t size = size_of(f->fd);
-    ssize_t k = write(f->fd, p, n);
-    if (k == (ssize_t)n) {
-        f->read = size + n;
-        return OK;
-    }
-    errno = k < 0 ? errno : ENOSPC;
-    int rc = answer_file_error(f->path, "cannot write: ", err);
-    if (k > 0)
-        (void)!ftruncate(f->fd, (off_t)size); /* else the next writer cuts it off */
-    return rc;
-}
-
 bool answer_file_append(struct answer_file *f, const struct prefix_key *k, size_t n, uint32_t id)
 {
     char line[ANSWER_FILE_LINE];
@@ -273,8 +252,15 @@ bool answer_file_append(struct answer_file *f, const struct prefix_key *k, size_
                  ? answer_file_error(f->path, "cannot be renamed to .old: ", &why)
              : answer_file_follow(f, O_CREAT, &why) ? answer_file_lock(f, &why)
                                                     : ERR_IO;
-    if (rc == OK)
-        rc = answer_file_write(f, line, (size_t)at, &why);
+    uint64_t size = size_of(f->fd);
+    ssize_t wrote = rc == OK ? write(f->fd, line, (size_t)at) : 0;
+    if (rc == OK && wrote != at) {
+        errno = wrote < 0 ? errno : ENOSPC;
+        rc = answer_file_error(f->path, "cannot write: ", &why);
+        if (wrote > 0)
+            (void)!ftruncate(f->fd, (off_t)size); /* else the next writer cuts it off */
+    }
+    f->read = rc == OK ? size + (size_t)at : f->read;
     answer_file_unlock(f);
     if (rc != OK)
         trouble(f, &why);
@@ -287,28 +273,25 @@ int answer_file_open(struct answer_file *f, const char *path, struct err *err)
     if (f->offline && snprintf(f->path, sizeof(f->path), "%s", path) >= (int)sizeof(f->path))
         rc = err_set(err, ERR_IO, "%s: %s", path, strerror(ENAMETOOLONG));
     snprintf(f->old, sizeof(f->old), "%s.old", f->path);
-    return rc == OK ? answer_file_fd(f, f->path, O_CREAT, err) : rc;
+    return rc == OK ? answer_file_fd(&f->fd, f, f->path, O_CREAT, err) : rc;
+}
+
+static void answer_file_forget(struct answer_file *f)
+{
+    free(f->model);
+    free(f->head);
+    free(f->other);
+    f->model = f->head = f->other = NULL;
 }
 
 void answer_file_close(struct answer_file *f)
 {
     if (f->fd >= 0)
         close(f->fd);
-    free(f->model);
-    free(f->head);
-    free(f->other);
+    answer_file_forget(f);
 }
 
-/* Read all from the beginning, for another name of the model. */
-static void answer_file_again(struct answer_file *f)
-{
-    f->read = f->damaged = 0;
-    f->old_read = false;
-    free(f->other);
-    f->other = NULL;
-}
-
-/* Keep the model's name, and how its lines begin. */
+/* Keep the model's name, and how its lines begin; they are then read from the file's beginning. */
 static int answer_file_name(struct answer_file *f, const char *model, struct err *err)
 {
     char tokenizer[17], head[ANSWER_FILE_LINE - 128] = "";
@@ -317,54 +300,45 @@ static int answer_file_name(struct answer_file *f, const char *model, struct err
         json_pack("{s:i,s:s,s:s}", "mizzle_answers", 3, "model", model, "tokenizer", tokenizer);
     size_t n = named ? json_dumpb(named, head, sizeof(head) - 1, JSON_COMPACT) : 0;
     json_decref(named);
-    free(f->model);
-    free(f->head);
-    if (n && n < sizeof(head))
-        head[n - 1] = ','; /* in place of } */
+    answer_file_forget(f);
     f->model = strdup(model);
     f->head = n && n < sizeof(head) ? strdup(head) : NULL;
-    return f->model && f->head
-               ? OK
-               : err_set(err, ERR_NOMEM, "answers: no memory for the name of the model");
-}
-
-/* Find the model whose answers there are, and name it: that of FILE's first answer, else of
- * FILE.old's; if it is named, that of its latest fingerprint. */
-static int answer_file_find(struct answer_file *f, const char *model, struct err *err)
-{
-    json_t *line = NULL;
-    answer_file_again(f);
-    f->finds = true;
-    f->old_read = !model;
-    answer_file_read(f);
-    if (!model && !f->other)
-        answer_file_read_old(f);
-    f->finds = false;
-    if (f->other)
-        json_input_parse(&line, f->other, strlen(f->other), NULL);
-    const char *found = json_string_value(json_object_get(line, "model"));
-    int rc = found ? answer_file_name(f, found, err) : OK;
-    json_decref(line);
-    return rc;
+    if (f->head)
+        f->head[n - 1] = ','; /* in place of } */
+    f->read = f->damaged = 0;
+    f->old_read = false;
+    return f->model && f->head ? OK : err_set(err, ERR_NOMEM, "answers: no memory for the name");
 }
 
 int answer_file_server(struct answer_file *f, const char *model, struct err *err)
 {
     char line[160];
+    json_t *root = NULL;
     int rc = answer_file_name(f, model ? model : "", err);
-    if (rc == OK && f->offline)
-        rc = answer_file_find(f, model, err);
+    /* Find the model whose answers there are, and name it: that of FILE's first answer, else of
+     * FILE.old's; if it is named, that of its latest fingerprint. */
+    if (rc == OK && f->offline) {
+        f->finds = true;
+        f->old_read = !model;
+        answer_file_read(f);
+        if (!model && !f->other)
+            answer_file_read_old(f);
+        f->finds = false;
+        if (f->other)
+            json_input_parse(&root, f->other, strlen(f->other), NULL);
+        const char *found = json_string_value(json_object_get(root, "model"));
+        rc = answer_file_name(f, found ? found : model ? model : "", err);
+        json_decref(root);
+    }
     if (rc != OK || f->fd < 0)
         return rc;
-    answer_file_again(f);
     answer_file_read(f);
     if (!f->offline) { /* a torn line is cut off now, unless the lock is another's */
         answer_file_lock(f, NULL);
         answer_file_unlock(f);
         return OK;
     }
-    if (each_line(f))
-        f->torn = (size_t)f->rest;
+    f->torn = (size_t)f->rest;
     if (f->ours && f->other && !model && !f->untold) {
         json_input_line(line, sizeof(line), f->model, strlen(f->model));
         err_set(&f->trouble, OK, "%s: answers of several models: those of %s are used", f->path,

@@ -22,11 +22,8 @@
 #include "kernels/sys/base.h"
 #include "net/answers/answers.h"
 
-enum {
-    ANSWER_FILE_LINE = 8192, /* longest line in bytes */
-    ANSWER_FILE_LEAST_LINE = 128,
-    ANSWER_FILE_LIMIT = 64 << 20
-};
+/* In bytes: the longest and the shortest line, and the usual limit of a file. */
+enum { ANSWER_FILE_LINE = 8192, ANSWER_FILE_LEAST_LINE = 128, ANSWER_FILE_LIMIT = 64 << 20 };
 
 /* The hash of a prefix. With 2^32 answers, two prefixes share one with a probability of 2^-65. */
 struct prefix_key {

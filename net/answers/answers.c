@@ -48,15 +48,8 @@ static int answers_compare(const void *a, const void *b)
                   sizeof(struct prefix_key));
 }
 
-/* Return the answer with this key, or NULL. */
-static struct answer *answers_at(const struct answers *c, const struct prefix_key *k)
-{
-    struct answer **a = tfind(&(struct answer){ .key = *k }, &c->root, answers_compare);
-    return a ? *a : NULL;
-}
-
-/* Keep an answer, unless there is one with its key. Without memory it is not kept. */
-static void answers_add(struct answers *c, struct answer a)
+/* Keep an answer, unless there is one with its key, and return that. Without memory NULL. */
+static struct answer *answers_add(struct answers *c, struct answer a)
 {
     struct answer *own = malloc(sizeof(*own)), **at;
     if (own)
@@ -66,6 +59,7 @@ static void answers_add(struct answers *c, struct answer a)
         c->n++;
     else
         free(own);
+    return at ? *at : NULL;
 }
 
 /* Forget all answers; those of the file can be read again. */
@@ -148,21 +142,20 @@ const char *answers_model(struct answers *c)
 /* Find an answer, also one that another process has added to the file since. With the lock held. */
 static struct answer *answers_find(struct answers *c, const struct prefix_key *k)
 {
-    struct answer *a = answers_at(c, k);
-    if (a || !c->named)
-        return a;
-    answer_file_read(&c->file);
-    return answers_at(c, k);
+    const struct answer key = { .key = *k };
+    struct answer **a = tfind(&key, &c->root, answers_compare);
+    if (!a && c->named) {
+        answer_file_read(&c->file);
+        a = tfind(&key, &c->root, answers_compare);
+    }
+    return a ? *a : NULL;
 }
 
-/* Put an answer that is used into the file, unless it is there. With the lock held. */
-static void answers_file(struct answers *c, const struct prefix_key *k, size_t n)
+/* Put an answer to n tokens that is used into the file, unless it is there. With the lock held. */
+static void answers_use(struct answers *c, struct answer *a, size_t n)
 {
-    struct answer *a = answers_at(c, k);
-    if (!a)
-        return;
     a->from = CLOUD_MEMO;
-    a->filed = a->filed || answer_file_append(&c->file, k, n, a->id);
+    a->filed = a->filed || answer_file_append(&c->file, &a->key, n, a->id);
 }
 
 enum cloud_sight answers_get(struct answers *c, const uint32_t *ids, size_t n, bool used,
@@ -170,12 +163,12 @@ enum cloud_sight answers_get(struct answers *c, const uint32_t *ids, size_t n, b
 {
     const struct prefix_key k = prefix_key(c, ids, n);
     pthread_mutex_lock(&c->mutex);
-    const struct answer *a = answers_find(c, &k);
+    struct answer *a = answers_find(c, &k);
     enum cloud_sight from = a ? a->from : CLOUD_UNKNOWN;
     if (a)
         *id = a->id;
-    if (used)
-        answers_file(c, &k, n);
+    if (a && used)
+        answers_use(c, a, n);
     pthread_mutex_unlock(&c->mutex);
     return from;
 }
@@ -186,10 +179,11 @@ void answers_put(struct answers *c, const uint32_t *ids, size_t n, bool used, ui
     pthread_mutex_lock(&c->mutex);
     if (c->n >= c->most)
         answers_clear(c);
-    if (c->named && !answers_find(c, &k))
-        answers_add(c, (struct answer){ k, id, CLOUD_MEMO, false });
-    if (used)
-        answers_file(c, &k, n);
+    struct answer *a = answers_find(c, &k);
+    if (c->named && !a)
+        a = answers_add(c, (struct answer){ k, id, CLOUD_MEMO, false });
+    if (a && used)
+        answers_use(c, a, n);
     pthread_mutex_unlock(&c->mutex);
 }
 
