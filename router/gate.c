@@ -66,10 +66,10 @@ enum gate_reason gate_decide(struct gate *g, struct gate_text *t, const uint32_t
         g->probing |= t->probing;
         return GATE_OPEN;
     }
-    if (asks) /* another request has gone out again meanwhile */
-        cap = gate_cap(g, t, n, tokens);
-    if (cap || asks) {
-        err_set(why, OK, "%s", cap ? cap : "what is left is taken by another request");
+    if (asks) /* one that has gone out again meanwhile */
+        cap = "what is left is taken by another request";
+    if (cap) {
+        err_set(why, OK, "%s", cap);
         return GATE_CAPPED;
     }
     b->held -= b->held > 0;

@@ -103,6 +103,8 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
     s->size = tokenizer_size(t->tok);
     s->context = session_context(t->session);
     s->begun = s->clock = os_now_ns();
+    if (!t->cloud)
+        err_set(&s->fault, OK, "there is no cloud");
     int rc = step_begin(s, err);
     if (rc != OK) {
         step_free(s);
@@ -121,14 +123,10 @@ const struct step_need *step_next(struct step *s)
         s->stats->cloud_ms += step_lap(&s->since);
     if (need->want != STEP_ROWS) /* they are wanted until they are given */
         need->want = 0;
-    while (!s->ended) {
-        int rc = OK;
-        if (stop && *stop)
-            rc = err_set(&s->err, ERR_STOP, "interrupted");
-        else if (need->want)
+    while (!s->ended && !(stop && *stop)) {
+        if (need->want)
             return need;
-        else
-            rc = step_decide_ready(s, false);
+        int rc = step_decide_ready(s, false);
         if (rc == OK && !need->want && !s->ended)
             step_advance(s);
         step_end(s, rc);
@@ -433,7 +431,7 @@ static int step_begin_turn(struct step *s, struct step_token *e)
     *t = (struct step_turn){ .gate = GATE_NO_CLOUD };
     e->state = TOKEN_HELD;
     if (!c)
-        return err_set(&s->fault, OK, "there is no cloud");
+        return OK;
     t->gate = gate_own(&s->its, s->ids, e->at, e->at - s->text.n, s->stats->cloud, &s->fault);
     if (t->gate != GATE_OPEN)
         return OK;

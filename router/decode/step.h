@@ -30,7 +30,7 @@ enum step_want {
     STEP_HEAD,
     STEP_CLOUD,  /* there is nothing to do but to wait for an answer, */
     STEP_MOMENT, /* or a moment for a draft that is coming */
-    STEP_DONE    /* the text has ended, or an error has ended it */
+    STEP_DONE    /* the text has ended, or an error or a stop has ended it */
 };
 
 struct step_need {
