@@ -122,8 +122,8 @@ static void merge(const struct batch *b, const struct tile *tile, size_t block,
     size_t skip = (t0 - tile->t0) * b->per;
     for (size_t j = 0; j < (tile->t1 - t0) * b->per; j++) {
         size_t i = skip + j;
-        b->m->kernels->attn_merge(&sum->max[i], &sum->sum[i], sum->out + i * hd16,
-                                        next->max[j], next->sum[j], next->out + j * hd16, hd16);
+        b->m->kernels->attn_merge(&sum->max[i], &sum->sum[i], sum->out + i * hd16, next->max[j],
+                                  next->sum[j], next->out + j * hd16, hd16);
     }
 }
 

@@ -279,7 +279,7 @@ static void write_document(struct writer *w)
     writer_put(w, ",\n\"whole\":",
                json_pack("{s:[I,I],s:[I,I]}", "layers", (json_int_t)x->layers.from,
                          (json_int_t)x->layers.to, "heads", (json_int_t)0,
-                         (json_int_t)model_config(x->engine.model)->heads - 1));
+                         (json_int_t)x->engine.model->config.heads - 1));
     writer_put(w, ",\n\"span\":", x->o.span_of ? json_span(x) : json_null());
     fputs(",\n\"tokens\":[", w->to);
     for (size_t i = 0; i < x->n; i++)
