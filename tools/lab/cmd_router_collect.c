@@ -356,7 +356,7 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
                                .exact = model_exact_fingerprint(e->model, e->pool),
                                .tokenizer = tokenizer_fingerprint(e->tokenizer),
                                .context = session_context(c->collect.session),
-                               .dim = model_config(e->model)->hidden * (options.taps.more + 1),
+                               .dim = e->model->config.hidden * (options.taps.more + 1),
                                .vocab = tokenizer_size(e->tokenizer) };
     KEEP(m->task, task_name(c->task));
     KEEP(m->data, task_digest(c->task));
@@ -416,7 +416,7 @@ static int collecting_open(struct collecting *c, struct err *err)
         rc = setup_kv(&kv, engine_best_kv(&c->engine), err);
     if (rc != OK)
         return rc;
-    size_t context = model_config(c->engine.model)->context;
+    size_t context = c->engine.model->config.context;
     rc = session_open(&c->collect.session, c->engine.batch, context < CONTEXT ? context : CONTEXT,
                       kv, err);
     if (rc == OK)
