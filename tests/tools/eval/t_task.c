@@ -65,11 +65,11 @@ static void many_items(void)
         snprintf(text + strlen(text), sizeof(text) - strlen(text),
                  "%s{\"label\":\"%c\",\"text\":\"x%c\"}", i ? "," : "", 'A' + i, 'A' + i);
     strcat(text, "]},\"answerKey\":\"Z\"}");
-    struct task *t = open_text("csqa", text, TASK_LM_EVAL);
+    struct task *t = open_text("csqa", text, TASK_CITER);
     struct task_item item;
     get(&item, t, 0);
     CHECK(item.nchoices == 26 && strstr(item.prompt, "\nJ. xJ\n"));
-    CHECK(task_right(t, &item, " Z") && !task_right(t, &item, " J"));
+    CHECK(task_right(t, &item, "it is (Z)") && !task_right(t, &item, "it is (J)"));
     task_close(t);
 }
 
