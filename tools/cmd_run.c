@@ -96,7 +96,7 @@ static const struct option_brief brief[] = {
     { "--seed", "Seed for all that is drawn (1)" },
     { "--json", "Print an object per token, and a summary" },
     OPTION_BRIEF_MODELS,
-    { "--policy", "What scores tokens: mlp (a router), entropy, ..." },
+    { "--policy", "What scores tokens; --help all lists the ways" },
     { "--threshold", "Route tokens that score below T (the router's)" },
     { "--max-routed", "Route at most this share of an answer" },
     { "--max-cloud-tokens", "Request at most N tokens in all" },

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Install what building and testing Mizzle needs. Only missing packages are installed; if there are
-# none, nothing is printed.
+# Install what building and testing Mizzle needs, and is missing.
 #
 #   sh tools/setup.sh          compiler, make and libraries: `make`, `make test`, `make demo`
 #   sh tools/setup.sh dev      also the tools for the gates of .ci/run

@@ -26,7 +26,8 @@ class First(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             got = run("first.py", folder, "12")
             self.assertEqual(got.returncode, 0, got.stderr)
-            rows = [line.split(",") for line in got.stdout.splitlines()]
+            head, *rows = [line.split(",") for line in got.stdout.splitlines()]
+            self.assertEqual(head, ["policy", "right", "routed"])
             right = {(name, i): float(x) for i, (name, x, _) in enumerate(rows)}
             self.assertEqual([r[0] for r in rows], ["always", *["max-prob"] * 3, *["mlp"] * 3,
                                                     *["mlp=linear"] * 3, "never"])

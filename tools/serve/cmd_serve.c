@@ -58,7 +58,7 @@ static const struct option_brief brief[] = {
     { "--context", "Context of each text, in tokens" },
     OPTION_BRIEF_MODELS,
     { "--router", "Router (the model's)" },
-    { "--policy", "What scores tokens: mlp (a router), entropy, ..." },
+    { "--policy", "What scores tokens; --help all lists the ways" },
     { "--threshold", "Route tokens that score below T (the router's)" },
     { "--max-cloud-tokens", "Request at most N tokens in all" },
     { NULL, NULL },

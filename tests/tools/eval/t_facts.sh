@@ -14,6 +14,6 @@ facts items | awk '{ sub(/^{"question":/, "\"text\":"); print "{\"policy\":\"ask
 } >>"$dir/journal"
 facts judge "$dir/journal" >"$dir/out"
 shows '^"asked",null,100,0,'
-shows '^"never",null,3,1,6,3$'
-shows '^"mlp",0.05,1,1,9,0$'
+shows '^"never",null,3,1,6,3,0.5000$'
+shows '^"mlp",0.05,1,1,9,0,0.0000$'
 exit 0

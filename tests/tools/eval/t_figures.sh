@@ -327,10 +327,9 @@ says results "not shown: $(equal mlp=joints-lower combined | sed 's/ / points /'
 context=$(equal mlp=joints-lower context)
 says results "it is above \`context\` by $context"
 says results "interval: $(gap_of mlp=joints) |"
-unpacked $results/real/figures.csv | awk -F, 'NR == 1 || ($2 != "chat" && $4 ~ /[.]router$|held$/)' >"$dir/open.csv"
-open() { results=$dir percent '%.1f %%' open routed task=gsm8k score=citer "policy=$1" against=; } # POLICY
-says results "50 open questions \`joint\` routes $(open "$joint") of the tokens"
-says results "as in \`run\`, it routes $(open mlp=held) (\`held\`)"
+facts() { value real/facts "$2" "policy=$1"; } # POLICY COLUMN
+says results "never has $(facts never right) right, gain-ens $(facts gain-ens right), the router that ships $(
+    facts joint right), always $(facts always right)."
 
 # Each number in router/results/README.md is one of the tables that its section names, as it is or
 # as a percentage, or a mean of it over seeds, or stands in the section's command or in the script

@@ -1,7 +1,9 @@
-#!/usr/bin/python3
 """first.py - a researcher's first file: ask, load, draw, train a router, ask again.
 
-Usage: first.py FOLDER [QUESTIONS]    with the demo pair; $MIZZLE is the program (build/mizzle)
+Usage: /usr/bin/python3 tools/lab/study/first.py FOLDER [QUESTIONS]
+
+It asks the demo pair, draws FOLDER/first.svg and prints policy, right and routed in percent. $MIZZLE
+is the program (build/mizzle).
 
 The router is a logistic regression of a token's label on the small model's hidden state, found by
 Newton's method with a ridge of 1 (iteratively reweighted least squares; Bishop 2006, section 4.3.3).
@@ -29,7 +31,12 @@ folder, questions = (sys.argv[1:] + ["100"])[:2] if sys.argv[1:] else sys.exit(_
 
 def mizzle(*args):
     program = os.environ.get("MIZZLE", "build/mizzle")
-    subprocess.run([program, *args], check=True, stdout=subprocess.DEVNULL)
+    try:
+        subprocess.run([program, *args], check=True, stdout=subprocess.DEVNULL)
+    except subprocess.CalledProcessError as e:
+        sys.exit(e.returncode)  # the program has said why
+    except OSError as e:
+        sys.exit(f"first.py: {e}")
 
 
 def ask(policies, share):
@@ -71,4 +78,4 @@ text = plots.Axes("Right answers over the share of the large model's tokens",
 lines = plots.series([r for r in rows if r not in alone], "policy", "routed", "right")
 plots.draw(f"{folder}/first.svg", text, lines,
            guides=[(float(r["right"]), r["policy"]) for r in alone])
-print(*(",".join(r.values()) for r in rows), sep="\n")
+print("policy,right,routed", *(",".join(r.values()) for r in rows), sep="\n")

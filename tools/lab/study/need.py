@@ -16,7 +16,8 @@ class Refused(Exception):
 def need(*modules):
     for name in modules:
         if importlib.util.find_spec(name) is None:
-            sys.exit(f"no {name} for {sys.executable}: sh tools/setup.sh lab")
+            sys.exit(f"no {name} for {sys.executable}: sh tools/setup.sh lab, which brings it to "
+                     "/usr/bin/python3")
 
 
 def end(main, *args):

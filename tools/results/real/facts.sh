@@ -34,9 +34,10 @@ case $#,${1:-} in
             cloud[row] += field("cloud")
         }
         END {
-            print "policy,share,questions,right,tokens,cloud"
+            print "policy,share,questions,right,tokens,cloud,routed"
             for (i = 1; i <= rows; i++)
-                print order[i] "," asked[order[i]] "," hits[order[i]] "," tokens[order[i]] "," cloud[order[i]]
+                printf "%s,%d,%d,%d,%d,%.4f\n", order[i], asked[order[i]], hits[order[i]],
+                    tokens[order[i]], cloud[order[i]], cloud[order[i]] / (tokens[order[i]] + !tokens[order[i]])
         }' "$facts" "$2"
     ;;
 *) sed -n '4,5s/^# //p' "$0" >&2 && exit 2 ;;
