@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 
 #include "tests/support/test.h"
 
@@ -47,12 +46,36 @@ void http_client_put(int fd, const char *method, const char *path, const char *h
     free(all);
 }
 
-static bool read_head(FILE *in, struct http_client_reply *r)
+struct reader {
+    int fd;
+    uint64_t until;
+    char bytes[1 << 16];
+    size_t at, n;
+};
+
+/* Return the next byte, or -1 at the end or after the deadline. */
+static int next(struct reader *in)
+{
+    if (in->at == in->n) {
+        uint64_t now = os_now_ns();
+        struct pollfd p = { .fd = in->fd, .events = POLLIN };
+        if (now >= in->until || poll(&p, 1, (int)((in->until - now) / 1000000) + 1) <= 0)
+            return -1;
+        ssize_t n = recv(in->fd, in->bytes, sizeof(in->bytes), 0);
+        if (n <= 0)
+            return -1;
+        in->at = 0;
+        in->n = (size_t)n;
+    }
+    return (unsigned char)in->bytes[in->at++];
+}
+
+static bool read_head(struct reader *in, struct http_client_reply *r)
 {
     char end[4] = "";
     size_t n = 0;
     while (memcmp(end, "\r\n\r\n", 4) != 0) {
-        int c = getc(in);
+        int c = next(in);
         if (c < 0)
             return false;
         memmove(end, end + 1, 3);
@@ -65,23 +88,27 @@ static bool read_head(FILE *in, struct http_client_reply *r)
     return true;
 }
 
-static bool read_bytes(FILE *in, struct http_client_reply *r, size_t n)
+static bool read_bytes(struct reader *in, struct http_client_reply *r, size_t n)
 {
     CHECK(n <= MOST);
     char *grown = realloc(r->body, r->n + n + 1);
     CHECK(grown);
     r->body = grown;
-    size_t got = fread(r->body + r->n, 1, n, in);
-    r->n += got;
-    return got == n;
+    for (; n; n--) {
+        int c = next(in);
+        if (c < 0)
+            return false;
+        r->body[r->n++] = (char)c;
+    }
+    return true;
 }
 
-static bool read_chunk(FILE *in, struct http_client_reply *r, bool *last)
+static bool read_chunk(struct reader *in, struct http_client_reply *r, bool *last)
 {
     char line[20];
     size_t n = 0;
     int c;
-    while ((c = getc(in)) >= 0 && c != '\n')
+    while ((c = next(in)) >= 0 && c != '\n')
         if (n + 1 < sizeof(line))
             line[n++] = (char)c;
     line[n] = 0;
@@ -91,14 +118,16 @@ static bool read_chunk(FILE *in, struct http_client_reply *r, bool *last)
         return false;
     *last = !size;
     r->chunks += size > 0;
-    return getc(in) == '\r' && getc(in) == '\n';
+    return next(in) == '\r' && next(in) == '\n';
 }
 
 void http_client_get(int fd, struct http_client_reply *r, unsigned ms)
 {
-    const struct timeval most = { ms / 1000, ms % 1000 * 1000 };
-    FILE *in = fdopen(dup(fd), "rb");
-    CHECK(in && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most)) == 0);
+    struct reader *in = malloc(sizeof(*in));
+    CHECK(in);
+    in->fd = fd;
+    in->until = os_now_ns() + ms * UINT64_C(1000000);
+    in->at = in->n = 0;
     *r = (struct http_client_reply){ .head = calloc(1, HEAD) };
     CHECK(r->head && read_bytes(in, r, 0));
     if (read_head(in, r)) {
@@ -115,7 +144,7 @@ void http_client_get(int fd, struct http_client_reply *r, unsigned ms)
         }
     }
     r->body[r->n] = 0;
-    fclose(in);
+    free(in);
 }
 
 void http_client_free(struct http_client_reply *r)

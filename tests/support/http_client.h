@@ -21,7 +21,7 @@ void http_client_send(int fd, const char *bytes, size_t n);
  * CRLF, or NULL) and the body. */
 void http_client_put(int fd, const char *method, const char *path, const char *headers,
                      const char *body, size_t n);
-/* Read one reply, until it is whole, the other side closes, or ms have passed without a byte. */
+/* Read one reply, until it is whole, the other side closes, or ms have passed. */
 void http_client_get(int fd, struct http_client_reply *r, unsigned ms);
 void http_client_free(struct http_client_reply *r); /* head and body */
 
