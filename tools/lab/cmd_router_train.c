@@ -41,8 +41,7 @@ static const struct option_group train_opts = {
           "Write the router to this file, as safetensors" },
         { "--head", NULL, OPTION_STR, &head_name, "NAME",
           "Train an mlp, a table over the last two ids (context), an mlp on that and on how sure "
-          "the "
-          "model is, without the hidden state (combined), one on all of these (mix), or an mlp "
+          "the model is, without the hidden state (combined), one on all of these (mix), or an mlp "
           "that judges the whole answer at its first token (query); of labels gain one that weighs "
           "what a token mends and what it spoils (gain), or that without the hidden state "
           "(gain-none) (default: mlp)" },
@@ -291,9 +290,9 @@ const struct command cmd_router_train = {
     .description =
         "Learns where the small model's own next token may not stand, from what router collect "
         "has written. One subject in five is held out. It prints losses; the AUC of the held-out "
-        "tokens, and the same among tokens that share their last two ids; the "
-        "expected calibration error (ECE) and a histogram of scores. The router names the model "
-        "and the task of the samples. Its threshold is provisional: router calibrate sets it.\n\n"
+        "tokens, and the same among tokens that share their last two ids; the expected calibration "
+        "error (ECE) and a histogram of scores. The router names the model and the task of the "
+        "samples. Its threshold is provisional: router calibrate sets it.\n\n"
         "The same samples and seed give the same bytes, with any number of threads.\n\n"
         "  mizzle router train --samples s -o edge.router.safetensors\n"
         "  mizzle router train --samples s --head context -o edge.context.safetensors",
