@@ -61,8 +61,8 @@ struct collect_stats {
     uint64_t tokens;   /* of reference answers that the edge has read */
     uint64_t rollouts; /* answers written to their end, after a token of the edge or of the cloud */
     uint64_t calls;    /* made to the cloud */
-    uint64_t known;    /* answers of the cloud that needed no call */
-    uint64_t written;  /* tokens that the calls have brought and that were used */
+    uint64_t written;  /* tokens of the cloud */
+    uint64_t known;    /* of these: without a call of their own */
 };
 
 struct collect_options {

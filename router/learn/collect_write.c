@@ -199,7 +199,7 @@ static void write_finish(struct collect_work *w, struct collect_chain *chain,
         write_keep_cloud(w, chain, v);
     c->stats.calls += v->stats.calls + (!edge && c->large);
     c->stats.known += v->stats.memo + v->stats.store;
-    c->stats.written += edge ? 0 : v->n;
+    c->stats.written += !edge && c->large ? v->n : v->stats.cloud;
     text_drop(chain->text);
     chain->text = NULL;
     w->run->moved = true;

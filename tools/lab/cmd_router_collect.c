@@ -63,8 +63,7 @@ static const struct option_group collect_opts = {
           "With --router, route at scores below T (default: the router's own, else 0.5)" },
         { "--tap", NULL, OPTION_STR, &tap_name, "LIST",
           "Keep these hidden states, one after another: up to 4 of final, post_attn and layers "
-          "from "
-          "1 on, as 12,16,final; 12 is the state after layer 12, before any norm (default: "
+          "from 1 on, as 12,16,final; 12 is the state after layer 12, before any norm (default: "
           "final)" },
         OPTION_ROW_QUIET(&quiet),
         OPTION_END,
@@ -281,8 +280,8 @@ static void collecting_print(const struct collecting *c)
            n->samples ? 100 * (double)n->right / (double)n->samples : 0);
     printf("rollouts      %llu; %llu tokens left out\n", (unsigned long long)n->rollouts,
            (unsigned long long)n->left_out);
-    printf("this run      %zu texts, %llu tokens, %.1f tokens/s; %llu calls for %llu tokens, %llu "
-           "answers known\n",
+    printf("this run      %zu texts, %llu tokens, %.1f tokens/s; %llu calls, %llu tokens of the "
+           "cloud, %llu of them without a call of their own\n",
            c->made, (unsigned long long)stats->tokens,
            seconds > 0 ? (double)stats->tokens / seconds : 0, (unsigned long long)stats->calls,
            (unsigned long long)stats->written, (unsigned long long)stats->known);
