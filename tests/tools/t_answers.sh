@@ -89,12 +89,16 @@ expect 0 $ask -n 2 --answers "$dir/asked" --offline --cloud-model cloud
 [ "$(field store)" -eq 2 ] || fail "a server's plain name"
 fails 2 ': --offline: expected answers' $ask --offline
 
-# Another file is not touched. (t_answer_shared.c has several processes, t_answer_file.c a full disk.)
+# Another file is not touched; a full disk ends no text. (t_answer_shared.c has several processes.)
 cp $edge "$dir/strange"
 fails 3 'strange: expected a file of answers, {"mizzle_answers":3,..., found GGUF' $ask --answers "$dir/strange"
 one_line
 same $edge "$dir/strange"
 expect 2 $ask --answers "$dir/kept" --answers-limit 0
+(ulimit -f 1 && exec "$MIZZLE" $ask --answers "$dir/full" >/dev/null 2>"$dir/err") || fail "a full disk: $?"
+says 'full: cannot write: '
+expect 0 $ask --answers "$dir/full" --offline
+[ "$(field cloud)" -gt 2 ] && [ "$(field fallback)" -gt 0 ] || fail "a full disk: $(tail -n 1 "$dir/out")"
 
 # A server's faults are no answers; further tokens of a reply are kept when they are used.
 start_cloud --fault 500:0.6 --seed 2
