@@ -435,7 +435,11 @@ static int check_set(const struct kernels *set, const struct options *o, int *ra
 int main(int argc, char **argv)
 {
     struct options o = parse(argc, argv);
-    int failed = 0, ran = 0;
+    /* What compares sees a difference, and says it. */
+    int failed = differ_same((const float[]){ 1, 2 }, (const float[]){ 1, 2.5f }, 2), ran = 0;
+    failed += strcmp(differ_text, ", at 1: expected 2 (40000000), found 2.5 (40200000)") != 0;
+    failed += differ_same_i8((const int8_t[]){ 3, -128 }, (const int8_t[]){ 3, 127 }, 2);
+    failed += strcmp(differ_text, ", at 1: expected -128, found 127") != 0;
     program = argv[0];
     struct sigaction sa = { .sa_sigaction = on_crash, .sa_flags = SA_SIGINFO };
     sigaction(SIGSEGV, &sa, NULL);
