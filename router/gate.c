@@ -66,7 +66,7 @@ enum gate_reason gate_decide(struct gate *g, struct gate_text *t, const uint32_t
         g->probing |= t->probing;
         return GATE_OPEN;
     }
-    if (asks) /* one that has gone out again meanwhile */
+    if (asks) /* meanwhile: gate_cap found some */
         cap = "what is left is taken by another request";
     if (cap) {
         err_set(why, OK, "%s", cap);
