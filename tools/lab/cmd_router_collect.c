@@ -86,8 +86,8 @@ static const char *cmd_router_collect_check(void)
         return "--labels: expected match, citer, divergent or gain";
     if (!taps_parse(&options.taps, tap_name))
         return "--tap: " TAPS_EXPECTED;
-    if (!questions || !options.max_tokens || !options.calls)
-        return "--questions, --n-predict, --parallel: expected at least 1";
+    if (!questions || !options.max_tokens || !options.calls || options.calls > TEXTS_SLOTS)
+        return "--questions, --n-predict: expected at least 1, --parallel 1 to 64";
     if (shared_options.router && options.labels != COLLECT_CITER && options.labels != COLLECT_GAIN)
         return "--router: expected --labels citer or gain";
     if (!shared_options.router && !isnan(shared_options.threshold))
