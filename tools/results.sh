@@ -39,13 +39,14 @@ results=${RESULTS:-router/results}
 experiments=${EXPERIMENTS:-tools/results}
 unset MIZZLE_CLOUD_URL
 dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir" "$results"/*.csv.new "$results"/*/*.csv.new' EXIT
+trap 'rm -rf "$dir" "$results"/*.csv.new "$results"/*/*.csv.new "$results"/real/*/*.gz.new "$results"/real/claim/*/*.gz.new' EXIT
 trap 'stop; exit 130' HUP INT TERM
 case $dir in
 *[[:blank:],]*) echo "results: TMPDIR: expected neither blanks nor commas: $dir" >&2 && exit 2 ;;
 esac
 : >"$dir/fine" || exit 1 # as long as nothing has failed: removing a file needs no room on the disk
 . tools/results/lib.sh
+for pack in "$results"/real/*/answers.csv.gz "$results"/real/claim/*/answers.csv.gz; do [ ! -e "$pack" ] || gzip -t "$pack" || exit; done
 if [ "$*" = pack ]; then
     for folder in "$results"/real/*/ "$results"/real/claim/*/; do pack "${folder%/}" || exit; done
     log=$results/real/log.csv

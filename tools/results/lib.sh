@@ -49,7 +49,7 @@ unpacked() { # FILE: print a table, which may be compressed in FILE.gz, or answe
     fi
 }
 
-# Move the answers of a folder into its pack.
+# Move the answers of a folder into its pack. Its answers stay where a step fails.
 pack() { # FOLDER
     pack_to=$1/answers.csv.gz
     set -- "$1"/*.csv
@@ -57,10 +57,10 @@ pack() { # FOLDER
     {
         in_pack "${pack_to%/*}" | sed 1d
         for file; do sed "1d; s/^/$(basename "$file" .csv),/" "$file"; done
-    } | awk -F, '!($5 in at) { at[$5] = NR } !known[$0]++ { print at[$5] "\t" $0 }' | sort -k 1,1n -k 2 | cut -f 2- >"$pack_to.lines" &&
-        { sed '1s/^/name,/; q' "$1" && cat "$pack_to.lines"; } | awk -F, -v OFS=, '
+    } | awk -F, '!($5 in at) { at[$5] = NR } !known[$0]++ { print at[$5] "\t" $0 }' >"$dir/lines" &&
+        sort -k 1,1n -k 2 -o "$dir/lines" "$dir/lines" && { sed '1s/^/name,/; q' "$1" && cut -f 2- "$dir/lines"; } | awk -F, -v OFS=, '
             { for (i = 1; i <= NF; i++) if ($i "" == was[i] "") $i = "="; else was[i] = $i; print }' |
-        gzip -9n >"$pack_to.new" && mv "$pack_to.new" "$pack_to" && rm "$pack_to.lines" "$@"
+        gzip -9n >"$pack_to.new" && gzip -t <"$pack_to.new" && mv "$pack_to.new" "$pack_to" && rm "$@"
 }
 
 # Print a log whose commands are joined by `;` with one command a step, without what the step's name

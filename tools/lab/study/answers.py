@@ -14,6 +14,7 @@ runs 1 to N of one policy, FILE.
 settings and thresholds, for a part of the run with these POLICIES (--policy); where it has several
 trainings under one name, as eval up to 0.5.1 wrote them, each gets its own. Neither takes numpy.
 """
+import contextlib
 import gzip
 import hashlib
 import itertools
@@ -21,6 +22,7 @@ import json
 import os
 import re
 import sys
+import zlib
 from collections import namedtuple
 
 from need import Refused, end
@@ -178,25 +180,27 @@ def from_items(path, text):
         yield number, None, found.groups()
 
 
+@contextlib.contextmanager
 def opened(path):
-    """Open a file, which may be compressed, for its text."""
-    with open(path, "rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-    return (gzip.open if packed else open)(path, "rt", encoding="utf-8", errors="surrogateescape",
-                                           newline="\n")
+    """Open a file, which may be compressed, for its text, and refuse one that cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+        with (gzip.open if packed else open)(path, "rt", encoding="utf-8", errors="surrogateescape",
+                                             newline="\n") as text:
+            yield text
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise Refused(3, f"{path}: expected a whole .gz file, found a damaged one")
+    except OSError as e:
+        raise Refused(1, f"{e.filename or path}: {e.strerror}")
 
 
 def lines_of(path):
     """Yield the lines of one file, as its form has them."""
-    try:
-        with opened(path) as text:
-            journal = text.read(len(JOURNAL)) == JOURNAL
-            text.seek(0)
-            yield from (from_journal if journal else from_items)(path, text)
-    except OSError as e:
-        raise Refused(1, f"{path}: {e.strerror}")
-    except EOFError:
-        raise Refused(3, f"{path}: expected a whole .gz file, found a part of one")
+    with opened(path) as text:
+        journal = text.read(len(JOURNAL)) == JOURNAL
+        text.seek(0)
+        yield from (from_journal if journal else from_items)(path, text)
 
 
 def read_lines(path, answers, places):
@@ -272,7 +276,10 @@ def begin(path, first, count, version, cloud, asked):
     for name, equals, file in (p.partition("=") for p in asked.split(",")):
         files[f"{name}{equals}{os.path.basename(file)}"] = file
     with opened(path) as text:
-        lines = [json.loads(line) for line in text if line.endswith("\n")]
+        lines = [json.loads(line) for line in text
+                 if line.startswith((JOURNAL, '{"calibrated"')) and line.endswith("\n")]
+    if not lines or "settings" not in lines[0]:
+        raise Refused(3, f"{path}: line 1: expected {JOURNAL}, found none")
     settings = lines[0]["settings"]
     settings.update(first=int(first), count=int(count), version=version, cloud_model=cloud)
     several, policies = set(), []
@@ -296,8 +303,7 @@ def begin(path, first, count, version, cloud, asked):
         if one.get("calibrated") in several:
             one["calibrated"] += f".{one['point'] // points + 1}"
             one["point"] %= points
-        if "calibrated" in one:
-            print(json.dumps(one, separators=(",", ":"), ensure_ascii=False))
+        print(json.dumps(one, separators=(",", ":"), ensure_ascii=False))
 
 
 def main(args):
