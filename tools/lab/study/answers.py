@@ -195,6 +195,14 @@ def opened(path):
         raise Refused(1, f"{e.filename or path}: {e.strerror}")
 
 
+def records(path, kind):
+    """Yield the whole lines of a journal that begin with this key."""
+    with opened(path) as text:
+        for line in text:
+            if line.startswith(f'{{"{kind}":') and line.endswith("\n"):
+                yield json.loads(line)
+
+
 def lines_of(path):
     """Yield the lines of one file, as its form has them."""
     with opened(path) as text:
@@ -275,9 +283,7 @@ def begin(path, first, count, version, cloud, asked):
     files = {}
     for name, equals, file in (p.partition("=") for p in asked.split(",")):
         files[f"{name}{equals}{os.path.basename(file)}"] = file
-    with opened(path) as text:
-        lines = [json.loads(line) for line in text
-                 if line.startswith((JOURNAL, '{"calibrated"')) and line.endswith("\n")]
+    lines = [*records(path, "settings"), *records(path, "calibrated")]
     if not lines or "settings" not in lines[0]:
         raise Refused(3, f"{path}: line 1: expected {JOURNAL}, found none")
     settings = lines[0]["settings"]

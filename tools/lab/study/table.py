@@ -13,7 +13,6 @@ never and always may stand in another journal, --ends, whose rows are not printe
 compares with the policy of this label at the same share; equal_share is the difference at an equal
 share of the tokens (equal in figures.py). Times are those of the journal.
 """
-import json
 import sys
 
 from need import end, need
@@ -22,7 +21,7 @@ need("numpy")
 import numpy as np
 
 import figures as f
-from answers import Journal, Refused, expect, lines_of, opened
+from answers import Journal, Refused, expect, lines_of, records
 
 COLUMNS = ("task,policy,router,threshold,tie,target,seed,questions,trainings,right,accuracy,"
            "accuracy_low,accuracy_high,gain_low,gain_high,relative_gain,relative_gain_low,"
@@ -196,14 +195,14 @@ def read(paths):
             if one is None:
                 raise Refused(3, f"{path}: expected a journal, found items")
             expect(path, number, one, NEEDED)
-            journal = journal or Journal(first_line(path)["settings"])
+            journal = journal or Journal(next(records(path, "settings"))["settings"])
             name, run, router = journal.policies.get(one["policy"], (one["policy"], 0, ""))
             point = one["point"] % journal.points
             key = name, point, one["share"]
             row = rows.setdefault(key, Row(journal, name, point, one["share"]))
             run = run or one["point"] // journal.points + 1
             row.add(f"{path}: line {number}", (journal.run, router), run, one, found)
-        for one in other_lines(path):
+        for one in records(path, "calibrated"):
             if not journal:
                 break
             name = journal.policies.get(one["calibrated"], (one["calibrated"],))[0]
@@ -215,19 +214,6 @@ def read(paths):
     for row in rows.values():
         row.finish(draws)
     return list(rows.values())
-
-
-def first_line(path):
-    with opened(path) as text:
-        return json.loads(text.readline())
-
-
-def other_lines(path):
-    """Yield the thresholds of a journal."""
-    with opened(path) as text:
-        for line in text:
-            if line.startswith('{"calibrated"') and line.endswith("\n"):
-                yield json.loads(line)
 
 
 def router(row):
