@@ -14,7 +14,6 @@ struct chat;
 struct err;
 struct model;
 struct pool;
-struct router_about;
 struct tokenizer;
 
 /* What to open: X(type, name). Each means what struct mizzle_options says of its name. Strings are

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "tests/support/files.h"
 #include "tests/tools/eval/task_help.h"
 #include "tools/lab/tasks/extract.h"

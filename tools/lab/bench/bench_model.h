@@ -8,7 +8,6 @@
 
 struct bench_ops;
 struct engine;
-struct model;
 struct model_config;
 struct tuning;
 

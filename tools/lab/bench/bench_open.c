@@ -8,8 +8,6 @@
 #include "model/train/random.h"
 #include "router/engine.h"
 #include "tools/lab/bench/bench_model.h"
-#include "tools/command.h"
-#include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 
 static bool parse_type(unsigned *out, const char *name)

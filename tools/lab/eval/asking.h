@@ -12,13 +12,11 @@
 #include "kernels/sys/buf.h"
 #include "router/decode/decode.h"
 #include "router/engine.h"
-#include "router/policy_kind.h"
 #include "router/routing.h"
 #include "tools/lab/eval/eval_list.h"
 #include "tools/lab/tasks/task.h"
 
 struct err;
-struct router;
 struct asking_sent;
 struct text;
 struct text_token;

@@ -9,7 +9,6 @@
 #include "model/text/chat.h"
 #include "model/text/tokenizer.h"
 #include "net/cloud.h"
-#include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 
 /* Print the pending notes of r. */

@@ -12,7 +12,6 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/lab/eval/routed.h"
-#include "tools/lab/stand_in/stand_in.h"
 
 const char *explain_source_name(enum explain_source s)
 {
