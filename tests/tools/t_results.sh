@@ -312,10 +312,8 @@ expect 0 pack
 cmp "$dir/results/real/chat/answers.csv.gz" "$dir/pack.gz" && cmp "$dir/results/real/log.csv" "$dir/log.csv" || fail "packed twice"
 (. tools/results/lib.sh && unpacked "$dir/results/real/chat/a.csv") | sort | cmp - "$(sort "$dir/a.csv" >"$dir/sorted" && echo "$dir/sorted")" ||
     fail "the pack has other answers"
-cp "$dir/a.csv" "$dir/results/real/chat/a.csv" # beside a damaged pack nothing is made, and nothing goes
-head -c 99 "$dir/pack.gz" >"$dir/results/real/chat/answers.csv.gz"
-fails 1 'unexpected end of file' pack
-fails 1 'unexpected end of file' --check real
+cp "$dir/a.csv" "$dir/results/real/chat/a.csv" && head -c 99 "$dir/pack.gz" >"$dir/results/real/chat/answers.csv.gz"
+fails 1 'unexpected end of file' pack # beside a damaged pack nothing is made, and nothing goes
 cmp "$dir/a.csv" "$dir/results/real/chat/a.csv" && head -c 99 "$dir/pack.gz" | cmp - "$dir/results/real/chat/answers.csv.gz" || fail "damaged"
 sed 's/,mlp,0.05,2,1,/,mlp,0.05,2,0,/' "$dir/a.csv" >"$dir/results/real/chat/a.csv"
 rm "$dir/results/real/chat/answers.csv.gz"

@@ -26,7 +26,8 @@ import plots
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import import_router
 
-folder, questions = (sys.argv[1:] + ["100"])[:2] if sys.argv[1:] else sys.exit(__doc__)
+known = sys.argv[1:] and not sys.argv[1].startswith("-")
+folder, questions = (sys.argv[1:] + ["100"])[:2] if known else sys.exit(__doc__)
 
 
 def mizzle(*args):
