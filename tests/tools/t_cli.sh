@@ -94,7 +94,7 @@ while read -r c; do
     known=$(sed -n 's/^  *\(-., \)\{0,1\}\(--[a-z0-9-]*\).*/\2/p' "$dir/help")
     left=$(sed "/^  *-/d; /^  mizzle $c /b; /^  [a-z]/d; /^       /d" "$dir/help" | grep -oe '--[a-z][a-z0-9-]*' | grep -vxF -e "$known")
     [ -z "$left" ] || fail "$c --help names $left"
-    case $c in run) few 40 ;; eval) few 30 ;; serve) few 37 ;; esac <"$dir/help"
+    case $c in run) few 40 ;; eval) few 29 ;; serve) few 37 ;; esac <"$dir/help"
     cat "$dir/help" >>"$dir/helps"
     case $c in run | serve | eval) more=1 ;; *) more=0 ;; esac # the others have no more than this
     [ "$(grep -c -e '^  -h, --help \[all\] ' "$dir/help")" -eq $more ] &&
@@ -103,7 +103,7 @@ while read -r c; do
     one_line
     grep -q "^\.SS mizzle $c " "$dir/mizzle.1" || fail "the manual page does not name $c"
 done <"$dir/commands"
-few 97 <"$dir/helps"
+few 90 <"$dir/helps"
 if command -v groff >/dev/null; then
     groff -man -Tascii -P-cbou -ww "$dir/mizzle.1" >"$dir/page" 2>"$dir/warn" || fail groff
     [ ! -s "$dir/warn" ] || fail "groff warns: $(head -n 3 "$dir/warn")"
