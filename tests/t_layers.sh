@@ -36,8 +36,8 @@ awk '
 # Three parts: what writes one text, what serves many over HTTP, and what trains, measures and shows.
 # None may include a later one, and the first two have a size. Texts in one pass are core, because a
 # large model in the same process is asked through them.
-core=33360 serve=5290
-rooms='kernels 7220 model 6030 weights 3100 net 4330 router 7940 tools 4790' # of the core
+core=33380 serve=5290
+rooms='kernels 7240 model 6030 weights 3100 net 4330 router 7940 tools 4790' # of the core
 awk -v core=$core -v serve=$serve -v rooms="$rooms" '
     function part(f) {
         if (f ~ /^(net\/server|tools\/serve)\//) return 2
