@@ -151,7 +151,8 @@ int setup_options(struct routing_options *o, struct err *err)
         return err_set(err, ERR_ARG, "SSL_CERT_FILE: %s", why.msg);
     if (o->engine.model || (o->engine.model = demo_files_path("edge-0.5.gguf")))
         return OK;
-    return err_set(err, ERR_IO, "no demo pair near this program, nor at MIZZLE_DEMO; name a model with -m");
+    return err_set(err, ERR_IO,
+                   "no demo pair near this program, nor at MIZZLE_DEMO; name a model with -m");
 }
 
 /* Find the entry of a policy in a list such as "never,mlp=FILE,position=0-3"; NULL: there is none.

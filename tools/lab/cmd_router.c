@@ -75,16 +75,15 @@ static int score_rows(const struct router *r, FILE *from, FILE *to, struct err *
                : err_set(err, ERR_IO, "the output cannot be written");
 }
 
-/* Open the router and its rows. */
-static int score_open(struct router **r, FILE **from, struct err *err)
+/* Open the router, which borrows *k, and its rows. */
+static int score_open(struct router **r, FILE **from, struct kernels *k, struct err *err)
 {
-    struct kernels k;
     int rc = router_path && rows_path
-                 ? setup_kernels(&k, err)
+                 ? setup_kernels(k, err)
                  : err_set(err, ERR_ARG, "expected --router and --hidden, found %s",
                            router_path || rows_path ? "one" : "none");
     if (rc == OK)
-        rc = router_open(r, router_path, &k, err);
+        rc = router_open(r, router_path, k, err);
     if (rc == OK && router_is_table(*r))
         rc = err_set(err, ERR_ARG, "%s: expected a network, found a table, which reads ids",
                      router_path);
@@ -102,8 +101,9 @@ static int cmd_router_score_main(int n, char **args, struct err *err)
     struct router *r = NULL;
     struct output_file to = { .f = NULL };
     FILE *from = NULL;
+    struct kernels k;
     (void)n, (void)args;
-    int rc = score_open(&r, &from, err);
+    int rc = score_open(&r, &from, &k, err);
     if (rc == OK)
         rc = output_file_open(&to, out_path, err);
     if (rc == OK)

@@ -110,9 +110,9 @@ static int journal_keep(struct eval_journal *j, json_t *line, struct err *err)
         return err_set(err, ERR_FORMAT, "%s: line %zu: expected an answer or a threshold", j->path,
                        j->line);
     journal_key(key, calibrated, policy ? policy : calibrated, (size_t)point, (size_t)item);
-    json_t *where = json_sprintf("%s: line %zu", j->path, j->line);
-    if (!missing && (json_object_set_new(line, "where", where) != 0 ||
-                     json_object_set(j->lines, key, line) != 0))
+    if (!missing &&
+        (json_object_set_new(line, "where", json_sprintf("%s: line %zu", j->path, j->line)) != 0 ||
+         json_object_set(j->lines, key, line) != 0))
         return err_set(err, ERR_NOMEM, "%s: out of memory", j->path);
     return OK;
 }
