@@ -42,7 +42,7 @@ read_claim() { # SET: long and dev (the chosen form), reason, gsm8k
         ;;
     esac
     set=claim/$1 target=0.06 prefix=long-$1 learnt=$work/claim/long taught=$weights/long learner=long
-    learners='first gain gain-ens gain-none gain-none-ens divergent divergent-ens combined context'
+    learners='first gain gain-ens gain-none gain-none-ens divergent divergent-ens combined-ens context'
     [ "$1" != long ] || prefix=long
     [ "$1" != gsm8k ] || learnt=$work/claim/gsm8k taught=$weights/gsm8k learner=long-gsm8k learners='gain gain-ens'
     aims=$kept/$set aimer=$prefix # where the thresholds are
@@ -85,8 +85,6 @@ plan_claim() {
     read_claim dev
     alone ends $whole ''
     for arm in gain-ens gain-none-ens; do asked_at $arm 1 $whole $target $arm; done
-    read_claim long
-    single_arms gain combined context gain-none divergent
     read_claim reason
     for arm in ends position; do alone $arm $whole ''; done
     for arm in joints gain-ens gain-none-ens; do arm $arm 1 $whole; done
@@ -123,35 +121,30 @@ claim_arms() { # NAME...
         context) width='' ;;
         esac
         [ $arm != gain-none ] || width=$width_none
-        if [ "$prefix,$arm" = long-gsm8k,combined ]; then
+        case $prefix,$arm in
+        long-gsm8k,combined)
             depends=kept
             step $prefix-train-combined 1 '' "$taught/combined.safetensors.1" true
-        else
-            learns $arm $head "$from" "$width" $runs '' "$sources"
-        fi
-        case $arm in
-        context | combined) ;;
-        *)
-            learns $arm-ens $head "$from" "$width" '' $runs "$sources"
-            arm $arm-ens 1 $whole
+            continue
             ;;
+        long,context) # a table has no members
+            learns context context "$from" '' '' '' "$sources"
+            arm context 1 $whole
+            continue
+            ;;
+        long,combined) runs=$many ;; # compared with the ensemble of gain, and asked as one
+        *) learns $arm $head "$from" "$width" $runs '' "$sources" ;;
         esac
+        learns $arm-ens $head "$from" "$width" '' $runs "$sources"
+        arm $arm-ens 1 $whole
     done
-    [ $prefix = long ] || single_arms "$@"
-}
-
-# The single trainings, which take most of the time, come when all ensembles have been asked.
-single_arms() { # NAME...
-    for arm; do
-        runs=$few
-        case $arm in gain*) runs=$many ;; esac
-        arm $arm $runs $whole
-    done
+    [ $prefix != long ] || return 0
+    for arm; do arm $arm $few $whole; done # single trainings
 }
 
 reads() { # NAME FILE: print the policy that reads the router of this name
     case $1 in
-    gain-none* | combined) echo "combined=$2" ;;
+    gain-none* | combined*) echo "combined=$2" ;;
     context) echo "context=$2" ;;
     *) echo "mlp=$2" ;;
     esac
