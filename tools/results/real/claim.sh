@@ -113,14 +113,12 @@ claim_arms() { # NAME...
     fi
     for arm in ends position; do alone $arm $whole ''; done
     for arm; do
-        head=$arm from=divergent width=$width_gain runs=$few sources=$other
+        head=$arm from=$labelled width=$width_gain runs=$many sources="$round_1 $round_2"
         case $arm in
-        gain*) from=$labelled runs=$many sources="$round_1 $round_2" ;;
-        divergent) head=mix ;;
+        divergent) head=mix from=divergent runs=$few sources=$other ;;
         combined) width=$width_combined ;;
-        context) width='' ;;
+        gain-none) width=$width_none ;;
         esac
-        [ $arm != gain-none ] || width=$width_none
         case $prefix,$arm in
         long-gsm8k,combined)
             depends=kept
@@ -132,7 +130,7 @@ claim_arms() { # NAME...
             arm context 1 $whole
             continue
             ;;
-        long,combined) runs=$many ;; # compared with the ensemble of gain, and asked as one
+        long,combined) ;;
         *) learns $arm $head "$from" "$width" $runs '' "$sources" ;;
         esac
         learns $arm-ens $head "$from" "$width" '' $runs "$sources"
