@@ -1,10 +1,10 @@
 /* kernels.h - every numeric kernel, as one struct of function pointers.
  *
- * An instruction set is a file that fills one `struct kernels`; members that it leaves NULL are
- * in its second file (`rest`) or inherited from the next slower set (kernels_pick). scalar.c fills
- * all of them and is the definition of what each operation means: every other set gives the same
- * bits, NaN payloads excepted. Only the opt-in sets `blas` (matmul_f32) and `avx512bf16`
- * (matmul_bf16) are exempt; they are compared by tolerance.
+ * An instruction set is a file that fills one `struct kernels`; members that it leaves NULL are in
+ * its second file (`rest`) or inherited from the next slower set (kernels_pick). scalar.c fills all
+ * of them and defines each operation: every other set gives the same bits, NaN payloads excepted.
+ * Only the opt-in sets `blas` (matmul_f32) and `avx512bf16` (matmul_bf16) are exempt; tests compare
+ * these by tolerance.
  *
  * Contract of every kernel: it does not allocate, start threads, or touch globals or errno; it
  * never reads or writes a byte outside the ranges stated; any alignment of the element type is
@@ -55,8 +55,8 @@ struct kernels {
     const char *isa;            /* "scalar", "avx2", ... */
     unsigned needs;             /* CPU_* bits, all required */
     const struct kernels *rest; /* more of this set, in a file of its own, or NULL */
-    struct tune tune[P_TYPES];  /* set by kernels_pick; for the views of the matrices (panels.h) */
-    bool tune_fixed;            /* the user has said what it is */
+    struct tune tune[P_TYPES];  /* set by kernels_pick; views of matrices point to it (panels.h) */
+    bool tune_fixed;            /* the user fixed the tune */
 
     /* y[t * ldy + r] = dot(row r of w, x[t]) for t < n and 16 * p0 <= r < 16 * p1. Whole panels
      * are written, so a y row has room for rows rounded up to 16; padding rows give 0 for finite x.
@@ -129,12 +129,12 @@ struct kernels {
 
     /* out[0] = sum of e, out[1] = sum of e * d, where d = max(x[i] - max, -88), e = exp_f32(d) (d
      * is -88 for NaN). Virtual vectors of + and of fmaf(e, d, lane). Softmax, entropy and max-prob
-     * come from it. */
+     * use both. */
     void (*expsum_f32)(float out[2], const float *x, size_t n, float max);
 };
 
-/* The one list of operations. A member that is added above without a line here, or without a
- * check_<op> function in tests/, does not compile. */
+/* The one list of operations. If a member above has no line here, or no check_<op> function in
+ * tests/, the tests do not compile. */
 #define KERNEL_OPS(X) \
     X(matmul_f32)     \
     X(matmul_bf16)    \
@@ -162,11 +162,11 @@ struct kernels {
     X(argmax_f32)     \
     X(expsum_f32)
 
-/* The tables that are used by name; each architecture compiles some of them. kernels.c has those of
- * all other sets. */
+/* The tables that other files use by name; each architecture compiles some of them. kernels.c
+ * declares all other tables. */
 extern const struct kernels kernels_scalar, kernels_dotprod;
 
-/* What sets export in their second files, their `rest`. */
+/* Tables of the sets' second files (`rest`). */
 extern const struct kernels kernels_avx2_blocks, kernels_avxvnni_blocks, kernels_avx512_blocks,
     kernels_avx512vnni_blocks, kernels_neon_blocks;
 
@@ -176,20 +176,20 @@ extern const size_t kernels_nsets;
 
 /* True when this set runs on a processor with these CPU_* bits. */
 bool kernels_runs(const struct kernels *set, unsigned cpu);
-/* True when this set also finds the library that it needs: OpenBLAS may have been removed since the
+/* True when this set runs and its library is found: OpenBLAS may have been removed since the
  * build. */
 bool kernels_ready(const struct kernels *set, unsigned cpu);
 
-/* Set *out to what a set has of its own, in all its files; what it inherits is NULL. */
+/* Set *out to the operations of a set's own files; inherited ones are NULL. */
 void kernels_own(struct kernels *out, const struct kernels *set);
 
 /* Return the product of a quantised type, NULL for P_F32 and P_BF16. */
 matmul_blocks *kernels_product(const struct kernels *k, enum ptype type);
 
 /* Compose a table into *out. isa NULL: the fastest exact set of this CPU. A name: that set on top
- * of the slower ones ("blas": OpenBLAS on top of the fastest exact set). out->tune is that of the
- * CPU's family, with which a model begins (model/tuning.h); items after the name fix parts of it
- * for all types, as in "avx2,panels=1", "avx2,run=1048576,ahead=0" or, with the default set,
+ * of the slower ones ("blas": OpenBLAS on top of the fastest exact set). out->tune is the default
+ * of the CPU's family, which a model then tunes (model/tuning.h); items after the name fix parts of
+ * it for all types, as in "avx2,panels=1", "avx2,run=1048576,ahead=0" or, with the default set,
  * ",panels=2". ERR_ARG, naming the sets that would run here, if the name is unknown or the CPU
  * lacks it; ERR_ARG for other items. */
 int kernels_pick(struct kernels *out, const char *isa, unsigned cpu, struct err *err);

@@ -18,16 +18,16 @@ struct kernels;
 struct pool;
 struct weights;
 
-/* How RoPE is stretched for texts longer than those that a model was first trained for. Linear
- * divides every frequency by the factor. YaRN does so only for those that turn fewer than beta_slow
- * times in `original` positions, leaves alone those that turn more than beta_fast times, and
- * multiplies cosine and sine by magnitude. */
+/* How RoPE is stretched for texts longer than those of the first training. Linear divides every
+ * frequency by the factor. YaRN divides only the frequencies that turn fewer than beta_slow times
+ * in `original` positions, and leaves those that turn more than beta_fast times. It multiplies
+ * cosine and sine by magnitude. */
 enum rope_kind { ROPE_PLAIN, ROPE_LINEAR, ROPE_YARN };
 
 struct rope_scaling {
     enum rope_kind kind;
     float factor;
-    float magnitude, beta_fast, beta_slow; /* of YaRN alone, as is the next one */
+    float magnitude, beta_fast, beta_slow; /* these and `original`: YaRN only */
     size_t original;                       /* positions that the factor multiplies */
 };
 
@@ -35,7 +35,7 @@ struct rope_scaling {
 struct model_config {
     size_t layers, hidden, heads, kv_heads, head_dim, ffn;
     size_t vocab;   /* rows of the embedding, padding rows included */
-    size_t context; /* positions the model was made for, with its RoPE scaling */
+    size_t context; /* maximum number of positions, with the RoPE scaling */
     float eps, rope_theta;
     bool tied;    /* the output head is the embedding */
     bool qk_norm; /* Qwen3: q and k have a norm and no biases; Qwen2: biases and no norm */
@@ -50,7 +50,7 @@ struct model_layer {
     struct panels gate, up, down; /* [ffn][hidden] x 2, [hidden][ffn] */
 };
 
-/* A model as it is once open. Nothing changes it then: sessions in several threads may share it. */
+/* An open model. Immutable, so sessions in several threads may share it. */
 struct model {
     struct model_config config;
     const struct kernels *kernels;
@@ -58,29 +58,29 @@ struct model {
     struct panels embedding, head; /* [vocab][hidden]; a tied head is the embedding */
     const float *final_norm;       /* [hidden] */
     unsigned char *arena;          /* the packed weights */
-    size_t bytes;                  /* of them, a multiple of 64 */
-    size_t room;                   /* bytes of the arena: fewer in an outline */
-    size_t params;                 /* parameters, a tied head counted once */
+    size_t bytes;                  /* size of the packed weights, a multiple of 64 */
+    size_t room;                   /* bytes of the arena; less than `bytes` in an outline */
+    size_t params;                 /* number of parameters; a tied head counts once */
 };
 
-/* Read and check the shape keys alone ("qwen2.*" or "qwen3.*", as GGUF names them). ERR_FORMAT
- * names key, expected and found; another architecture is refused by its name. */
+/* Read and check only the shape keys ("qwen2.*" or "qwen3.*", as GGUF names them). ERR_FORMAT names
+ * key, expected and found, or the architecture if it is another one. */
 int model_config_read(struct model_config *out, const struct weights *w, struct err *err);
 
-/* Check that the model was made for texts of so many positions: beyond them it would go on, and
- * write nonsense. Every session_open does so. ERR_ARG. */
+/* Refuse a context beyond the model's (ERR_ARG): past it a model writes nonsense. session_open
+ * calls this. */
 int model_check_context(const struct model_config *c, size_t context, struct err *err);
 
 /* Bind all tensors of w, check every shape, and pack the matrices (in parallel on pool, which may
- * be NULL). w is not needed afterwards. k and pool are borrowed, k until model_close. Meanwhile
- * beside(arg), unless it is NULL, is called once, on any thread of the pool, as one piece of the
- * work: it must not use the pool. When an error is found before packing it is not called. */
+ * be NULL). w is not needed afterwards. k and pool are borrowed, k until model_close. Unless beside
+ * is NULL, one thread of the pool calls beside(arg) once during the packing; beside must not use
+ * the pool. After an error before the packing, beside is not called. */
 int model_open(struct model **out, const struct weights *w, const struct kernels *k,
                struct pool *pool, void (*beside)(void *arg), void *arg, struct err *err);
 
-/* Check all that model_open checks, and open a model without matrices, for its config,
- * bytes (those of the whole model), params and model_fingerprint. In a file that is a header alone,
- * vectors have values that mean nothing. Errors of model_open. */
+/* Check all that model_open checks, and open a model without matrices, for its config, bytes (of
+ * the whole model), params and model_fingerprint. If the file is only a header, the values of
+ * vectors are undefined. Errors of model_open. */
 int model_outline(struct model **out, const struct weights *w, struct err *err);
 
 /* Makes the matrices of a model without a file. Its norms are 1 and its biases 0. */
@@ -88,13 +88,13 @@ struct model_maker {
     /* Return the type of the matrix of this GGUF name ("blk.3.attn_v.weight"). */
     enum ptype (*type)(const struct model_maker *m, const char *name, size_t cols);
     /* Fill out[PANEL rows] with the rows of panel p of w, as a file would store them, and return
-     * how many those are. `at` is the place of w in the arena. Called from several threads. NULL:
-     * an outline. */
+     * their number. `at` is the offset of w in the arena. Called from several threads. NULL: an
+     * outline. */
     size_t (*rows)(const struct model_maker *m, unsigned char *out, const struct panels *w,
                    size_t at, size_t p);
 };
 
-/* Open a model of this shape from what `maker` makes. Errors of model_open. */
+/* Open a model of this shape with the matrices of `maker`. Errors of model_open. */
 int model_make(struct model **out, const struct model_config *config,
                const struct model_maker *maker, const struct kernels *k, struct pool *pool,
                struct err *err);

@@ -2,8 +2,8 @@
  *
  * Results are exact: logits and hidden states of a position depend only on the tokens up to it, bit
  * for bit, and not on threads, instruction set, chunk sizes, rewinds or the other rows of a pass
- * (kernels/README.md). A session is opened on a batch (batch.h), which does the computing; one
- * thread at a time may use a batch and its sessions. All memory is allocated at open. */
+ * (kernels/README.md). A session is opened on a batch (batch.h), which computes its passes. Only
+ * one thread at a time may use a batch and its sessions. All memory is allocated at open. */
 #ifndef MODEL_SESSION_H
 #define MODEL_SESSION_H
 
@@ -13,16 +13,15 @@
 #include "kernels/kv.h"
 #include "model/batch.h"
 
-/* Open an empty session with room for `context` positions on b, which is borrowed and gets room for
- * such texts. ERR_ARG (more than the model was made for, among others) or ERR_NOMEM; on error *out
- * is NULL. */
+/* Open an empty session with room for `context` positions on b. b is borrowed and grows as needed.
+ * ERR_ARG (such as a context beyond the model's) or ERR_NOMEM; on error *out is NULL. */
 int session_open(struct session **out, struct batch *b, size_t context, enum kvcache kv,
                  struct err *err);
 void session_close(struct session *s); /* NULL is fine */
 
-/* Set the bytes of such a session, the KV cache included, and those of the cache alone, without
- * opening one. ERR_ARG: a context that session_open refuses; ERR_NOMEM: the bytes do not fit into a
- * size_t. After an error both values are undefined. */
+/* Set *bytes to the size of such a session, KV cache included, and *cache to the size of the cache
+ * alone, without opening one. ERR_ARG: a context that session_open refuses; ERR_NOMEM: a size does
+ * not fit into a size_t. After an error both values are undefined. */
 int session_size(size_t *bytes, size_t *cache, const struct model_config *config, size_t context,
                  enum kvcache kv, struct err *err);
 
@@ -35,13 +34,13 @@ int session_eval(struct session *s, const uint32_t *ids, size_t n, const _Atomic
 
 /* Roll the session back to its first n tokens (n <= session_length). The result is exact. */
 void session_rewind(struct session *s, size_t n);
-/* Rewind to what the session shares with ids[n]; return how many ids that are. */
+/* Rewind to the longest prefix that the session shares with ids[n]; return its length. */
 size_t session_sync(struct session *s, const uint32_t *ids, size_t n);
 
 /* Make dst hold the first n tokens of src (n <= session_length(src)), without their hidden states;
- * only what dst does not hold yet is copied. The two may belong to different batches of one model;
- * the thread that calls must be the only one that uses either batch. ERR_ARG, with nothing changed:
- * another model or KV type, or n is too large for one of them. */
+ * only what dst does not hold yet is copied. dst and src may belong to different batches of one
+ * model; no other thread may use either batch meanwhile. ERR_ARG, with nothing changed: another
+ * model or KV type, or n is too large for one of them. */
 int session_copy(struct session *dst, const struct session *src, size_t n, struct err *err);
 
 const struct model *session_model(const struct session *s);
@@ -50,17 +49,15 @@ size_t session_length(const struct session *s);
 size_t session_context(const struct session *s);
 const uint32_t *session_ids(const struct session *s); /* [session_length] */
 
-/* Set *row to the batch's row that the token after the first n ids comes from. False: none has it.
- */
+/* Set *row to the batch's row that predicts the token after the first n ids. False: none does. */
 bool session_row(size_t *row, const struct session *s, size_t n);
 /* Return the hidden state [hidden] of the token `back` places before the last one (0: the last), or
- * NULL if the latest pass of the batch has not computed it, or it has been rewound. */
+ * NULL if the batch's latest pass did not compute the state or the token was rewound. */
 const float *session_hidden(const struct session *s, int tap, size_t back);
 
-/* Return the logits [vocab] of that token, or NULL as above. The output head is read when they are
- * not there yet: for this row, and, if back is not 0, also for a few rows after it, as who asks for
- * one of several rows asks for the next. Valid until the next pass of the batch or the next reading
- * of the head. */
+/* Return the logits [vocab] of that token, or NULL as above. If the logits are not computed yet,
+ * this runs the output head for the row and, if back is not 0, also for a few later rows, which
+ * callers usually need next. Valid until the batch's next pass or the next run of the head. */
 const float *session_logits(struct session *s, size_t back);
 
 #endif
