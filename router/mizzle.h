@@ -46,7 +46,7 @@ extern "C" {
 #define MIZZLE_ABI     1 /* of mizzle_options; 0.5.1 had no such number */
 #define MIZZLE_API     __attribute__((visibility("default")))
 
-/* Return values. In brackets, the exit status that the `mizzle` program makes of them. */
+/* Return values. In brackets: the `mizzle` program's exit status. */
 enum mizzle_code {
     MIZZLE_OK = 0,
     MIZZLE_NOMEM = 1,   /* out of memory [1] */
@@ -71,34 +71,35 @@ struct mizzle; /* an open model with its router, its cloud and the text of the l
 /* What on_score reads. Valid during the call. */
 struct mizzle_state {
     size_t size;
-    const uint32_t *ids; /* [n_ids] the prompt and what has been written, in token ids */
+    const uint32_t *ids; /* [n_ids] token ids of the prompt and of the answer so far */
     size_t n_ids;
     const float *hidden; /* [n_hidden] the small model's state after its final norm */
     size_t n_hidden;
-    const float *logits; /* [n_logits] of all ids in use, before temperature and penalties */
+    const float *logits; /* [n_logits] of all ids, before temperature and penalties */
     size_t n_logits;
-    uint32_t id; /* the token that it would write */
+    uint32_t id; /* the small model's next token */
 };
 
-/* What mizzle_open opens. Set the defaults with mizzle_options_init, then change fields. The struct
- * and all that it points to may be freed once mizzle_open has returned. */
+/* The options of mizzle_open. Set the defaults with mizzle_options_init, then change fields. The
+ * struct and its strings may be freed after mizzle_open returns. */
 struct mizzle_options {
     size_t size;
-    size_t abi;        /* MIZZLE_ABI, by mizzle_options_init; another header's struct is refused */
-    const char *model; /* GGUF file or Hugging Face folder; FOLDER:TYPE, as in models:Q4_K_M,
-                          picks one of several GGUF files, and ORG/NAME or ORG/NAME:TYPE a
-                          repository in Hugging Face's cache; nothing is downloaded; required */
+    size_t abi;            /* set to MIZZLE_ABI by mizzle_options_init; other values are refused */
+    const char *model;     /* required: GGUF file or Hugging Face folder; FOLDER:TYPE, as in
+                              models:Q4_K_M, picks one of several GGUF files; ORG/NAME or
+                              ORG/NAME:TYPE a repository in Hugging Face's cache; nothing is
+                              downloaded */
     const char *cloud_url; /* http[s]://host[:port][/base]; NULL: no server */
     const char *router;    /* file; NULL: NAME.router.safetensors beside NAME.gguf, or
                               router.safetensors in the model's folder (in Hugging Face's cache
                               also in models--ORG--NAME), if it exists; for policies "context" and
                               "combined" with their name instead of "router" */
-    /* What scores a token: "mlp" (the router), "combined" (a router that sees no hidden state),
-     * "context" (a table over the last two ids), "entropy", "max-prob", "margin", "random",
-     * "position" (see place); "always" and "never" need no score; NULL: the router's, if there is
-     * one, and it is named or there is a cloud; else "never". */
+    /* Source of a token's score: "mlp" (the router), "combined" (a router without hidden state),
+     * "context" (a table of the last two ids), "entropy", "max-prob", "margin", "random",
+     * "position" (see place); "always" and "never" need no score. NULL: that of the router, if one
+     * is found and either router or a cloud is set; else "never". */
     const char *policy;
-    double threshold; /* tokens with a lower score, 0 to 1, are requested from the cloud; NaN, the
+    double threshold; /* 0 to 1; tokens with a lower score are requested from the cloud; NaN, the
                          default: the router's own threshold, else 0.5 */
 
     /* The answer. The sampler picks the small model's tokens; the cloud is always greedy. */
@@ -119,7 +120,7 @@ struct mizzle_options {
     size_t threads;  /* at most 64; 0: one per processor */
     const char *isa; /* kernel set, one of those that `mizzle info` lists; NULL: the fastest exact
                         one */
-    const char *kv;  /* type of the KV cache, of a large model's in this process, too: "f32", "f16"
+    const char *kv;  /* type of the KV cache, also for a large model in this process: "f32", "f16"
                         or "q8"; NULL: "f32" for models with f32 weights, else "f16" */
 
     /* The cloud. */
@@ -137,14 +138,14 @@ struct mizzle_options {
     size_t cloud_timeout; /* deadline of one call in milliseconds; 0: 10,000, or more for a slow
                              server (net/cloud.h) */
     size_t cloud_tokens;  /* tokens to request per call, 1 to 64; default: 1 */
-    size_t ahead;         /* 1, the default: the small model continues after its own tentative
-                             token while the cloud is asked, up to the next one to ask for;
-                             0: wait for each answer. The text is the same */
+    size_t ahead;         /* 1, the default: during a call, the small model continues after its own
+                             tentative token, up to the next token to route; 0: wait for each
+                             answer. The text is the same */
 
-    /* What may be sent to the cloud, and how much, over all answers of this handle. */
-    uint64_t max_cloud_tokens; /* that are asked for; UINT64_MAX, the default: no limit */
-    uint64_t max_cloud_input;  /* token ids that go up, the whole prefix with each request;
-                                  UINT64_MAX, the default: no limit */
+    /* Limits on what is sent to the cloud, over all answers of this handle. */
+    uint64_t max_cloud_tokens; /* tokens requested; UINT64_MAX, the default: no limit */
+    uint64_t max_cloud_input;  /* token ids sent, the whole prefix with each request; UINT64_MAX,
+                                  the default: no limit */
     const char *private_file;  /* patterns, one per line: a text that matches one is not sent; NULL:
                                   none */
 
@@ -160,50 +161,47 @@ struct mizzle_options {
     void (*on_opening)(void *opening_arg, struct mizzle *m);
     void *opening_arg;
 
-    /* Tokens that may come next are evaluated together with the newest one, which saves time where
-     * they do come. The answer is the same for all of these. */
-    const char *draft; /* where they are taken from: "lookup", from where the last tokens occurred
-                          before; "cloud", from what the cloud has sent beyond the token that was
-                          needed; "both"; "off"; NULL: "lookup", or "both" if cloud_tokens is not
-                          1 */
+    /* Drafts: likely next tokens are evaluated together with the newest one, which saves time if
+     * they come. The answer is the same for all values. */
+    const char *draft; /* source of drafts: "lookup", the continuation of an earlier occurrence of
+                          the last tokens; "cloud", further tokens of the cloud's reply; "both";
+                          "off"; NULL: "lookup", or "both" if cloud_tokens is not 1 */
 
     /* Conversations are written in the form of the model's own chat template, if that is known;
      * without a template in ChatML. */
-    const char *chat_template; /* a form whatever the model's template is: "qwen2.5", "qwq",
-                                  "qwen3", "qwen3-coder", "deepseek", "deepseek-r1", "chatml";
-                                  NULL: the template's own */
-    const char *think;         /* what the template is told about thinking before an answer (its
-                                  enable_thinking): "on", "off", or "auto", which leaves it at what
-                                  the model's makers chose; NULL: "auto". Unless it is NULL, what
-                                  mizzle_note has to say of conversations is said from mizzle_open
-                                  on, else after the first one */
+    const char *chat_template; /* a form instead of the model's own: "qwen2.5", "qwq", "qwen3",
+                                  "qwen3-coder", "deepseek", "deepseek-r1", "chatml"; NULL: none */
+    const char *think;         /* the template's enable_thinking: "on", "off", or "auto", the
+                                  template's default; NULL: "auto". mizzle_note reports problems of
+                                  conversations after mizzle_open, with NULL after the first
+                                  conversation */
 
-    /* Policy "position" takes the tokens at this place of an answer from the cloud, whatever the
-     * small model thinks of them: one token, by its number, 0 for the first; a range of them, as
-     * in "0-3"; or each that follows this text, if it is no number. NULL: none */
+    /* Policy "position" takes the tokens at this place of an answer from the cloud: one token by
+     * its number, 0 for the first; a range, as in "0-3"; or, if it is no number, each token that
+     * follows this text. NULL: none */
     const char *place;
 
-    /* Most tokens of an answer that the cloud may write: this share of them, and two more; decided
-     * as they come. Where a router asks for more it is away from its task, and the small model's
-     * stand as "capped". 0, the default: three times the share for which a router was calibrated,
-     * if its own threshold is used, else no limit; 1: none. */
+    /* Maximum share of cloud tokens at any point of an answer, plus two tokens. Beyond it, the
+     * small model's tokens are kept, as "capped": a router that asks for more is away from its
+     * task. 0, the default: three times the share for which a router was calibrated, if its own
+     * threshold is used, else no limit. 1: no limit. */
     double max_routed;
 
-    /* A folder of routers for models that are known by their fingerprint (`mizzle info` prints it):
-     * if router is NULL and none is beside the model, FINGERPRINT.router.safetensors in it, or with
-     * "context" or "combined" for "router". NULL: none. */
+    /* A folder of routers by the model's fingerprint (`mizzle info` prints it). If router is NULL
+     * and none is beside the model, FINGERPRINT.router.safetensors in it is used, with "context" or
+     * "combined" instead of "router" for these policies. NULL: none. */
     const char *routers;
 
-    /* A score of one's own in place of a router's, with policy NULL or "mlp" and router NULL.
-     * Called with score_arg, on the thread of mizzle_generate, for each token that the small model
-     * would write, and perhaps for some that come to nothing. It returns 0 to 1, of which less than
-     * the threshold (NaN: 0.5) goes to the cloud, and NaN, too. It must depend on the state alone,
-     * so that an answer is the same for any `ahead`. NULL: none. */
+    /* Your own score in place of a router's, with policy NULL or "mlp" and router NULL. Called with
+     * score_arg, on the thread of mizzle_generate, for each token that the small model would write,
+     * tentative ones included. It returns 0 to 1. A token that scores NaN, or less than the
+     * threshold (NaN: 0.5), goes to the cloud. The score must depend on the state alone, so that an
+     * answer is the same for any `ahead`. NULL: none. */
     float (*on_score)(void *score_arg, const struct mizzle_state *state);
     void *score_arg;
 
     /* URL of a proxy for the cloud, "" for none; NULL: that of http_proxy, https_proxy or all_proxy
-     * in the environment. no_proxy there names hosts that are asked directly, in any case. */
+     * in the environment. Hosts in no_proxy are always asked directly. */
     const char *cloud_proxy;
 };
 
@@ -222,20 +220,20 @@ struct mizzle_prompt {
     const uint32_t *ids; /* token ids, [n_ids] */
     size_t n_ids;
     /* The whole conversation so far, [n_messages], because the library keeps no history: append the
-     * answer as a message of the assistant before the next call. Unless it begins with a system
-     * message, the model's own, if it has one, is put in front. */
+     * answer as a message of the assistant before the next call. If it does not begin with a system
+     * message, the model's own, if any, is put in front. */
     const struct mizzle_message *messages;
     size_t n_messages;
     size_t max_tokens;        /* 0: as in the options */
     const char *const *stops; /* NULL: as in the options */
     uint64_t seed;            /* 0: as in the options */
-    /* Called while the prompt is evaluated, unless a token came first, with the arg of
-     * mizzle_generate: `done` of its `all` tokens are evaluated. May be NULL. */
+    /* Called with the arg of mizzle_generate while the prompt is evaluated, unless a token came
+     * first: `done` of `all` tokens are evaluated. May be NULL. */
     void (*on_reading)(void *arg, size_t done, size_t all);
 };
 
-/* Who wrote a token: the small model, the cloud, or the small model because the cloud, which should
- * have written it, did not. */
+/* Who wrote a token: the small model, the cloud, or the small model because the cloud failed or was
+ * not allowed. */
 enum mizzle_source { MIZZLE_EDGE, MIZZLE_CLOUD, MIZZLE_FALLBACK };
 
 /* One token of an answer. It is final: tentative tokens are not passed to on_token. The struct and
@@ -274,7 +272,7 @@ struct mizzle_stats {
     double edge_ms, router_ms, cloud_ms; /* evaluating the model; scoring; waiting for the cloud */
     /* calls = committed (the answer was used) + failed, and one if an answer was stopped in it */
     uint64_t calls, committed, failed;
-    uint64_t memo, store;                        /* cloud tokens that were known without a call */
+    uint64_t memo, store;                        /* cloud tokens from memory; from the file */
     uint64_t retries;                            /* requests sent again, after a fault */
     uint64_t bytes_up, bytes_down;               /* bodies and headers */
     uint64_t header_bytes_up, header_bytes_down; /* the headers' part of these */
@@ -282,16 +280,16 @@ struct mizzle_stats {
     struct mizzle_held {
         size_t no_cloud;     /* "no-cloud": there is none */
         size_t refused;      /* "refused": the server refuses every request (401, 403, 404) */
-        size_t unfit;        /* "unfit": it refuses this text, for example as too long */
+        size_t unfit;        /* "unfit": the server refuses this text, for example as too long */
         size_t private_text; /* "private": the text matches a private pattern */
         size_t capped;       /* "capped": a limit of tokens is reached */
         size_t breaker;      /* "breaker": not tried, because several calls in a row have failed */
         size_t fault;        /* "fault": the call failed */
     } held;
-    size_t passes;         /* evaluations after that of the prompt */
+    size_t passes;         /* evaluations after the prompt's */
     size_t drafted;        /* tokens of drafts that were evaluated */
-    size_t accepted;       /* those of them that were used, if only for a while */
-    uint64_t asked_tokens; /* tokens asked for, each time a request went out */
+    size_t accepted;       /* accepted tokens of drafts, also if rolled back later */
+    uint64_t asked_tokens; /* tokens requested, repeated requests included */
 };
 
 /* Return MIZZLE_VERSION of the library. */
