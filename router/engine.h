@@ -16,8 +16,8 @@ struct model;
 struct pool;
 struct tokenizer;
 
-/* What to open: X(type, name). Each means what struct mizzle_options says of its name. Strings are
- * borrowed until the engine is open; all zero but a model is fine. */
+/* What to open: X(type, name), as documented in struct mizzle_options. Strings are borrowed until
+ * the engine is open. Only model is required; the others may be zero. */
 #define ENGINE_OPTIONS(X)          \
     X(const char *, model)         \
     X(const char *, isa)           \
@@ -37,7 +37,7 @@ struct engine { /* must not move: the model borrows the kernels */
     struct model *model;
     struct batch *batch;         /* the passes of its sessions */
     struct tokenizer *tokenizer; /* NULL if the file has none */
-    struct chat *chat;           /* how it writes conversations; NULL without a tokenizer */
+    struct chat *chat;           /* the form of conversations; NULL without a tokenizer */
     char name[MODEL_NAME];       /* for people */
     const char *weights;         /* type of the file's matrices (model_file_type); NULL: no file */
 };
@@ -46,8 +46,8 @@ struct engine { /* must not move: the model borrows the kernels */
  * ERR_FORMAT (also if a tokenizer is needed and the file has none that can be used), ERR_NOMEM. */
 int engine_open(struct engine *e, const struct engine_options *o, bool need_tokenizer,
                 struct err *err);
-/* Open one that answers in place of a server, with tokenizer. Without o->threads, a model that fits
- * into a cache has one: a token takes less time than several would spin for the next one. */
+/* Open an engine that replaces a server, with tokenizer. If o->threads is 0 and the model fits into
+ * a cache, it has one thread: a token takes less time than other threads would spin. */
 int engine_open_alone(struct engine *e, const struct engine_options *o, struct err *err);
 /* Close all parts; an engine that is all zero is fine. */
 void engine_close(struct engine *e);

@@ -1,9 +1,9 @@
-/* gate.h - decides in commit order whether a routed token may be requested, and if not, why not.
+/* gate.h - decides, in the order of the text, whether a routed token may be requested, and if not,
+ * why.
  *
- * The decision depends only on the tokens decided so far, not on the clock or on calls that were
- * made ahead and dropped. So decoding ahead stops asking at the same token as decoding in step.
- * (The call in flight of a text that was given up counts for the texts after it.) A token that the
- * gate holds back is the local model's, marked as fallback. */
+ * The decision depends only on the tokens decided so far, not on the clock or on dropped calls. So
+ * `ahead` never changes where calls stop. (A cancelled text's call in flight counts for later
+ * texts.) If the gate holds a token back, the local model's token is used, marked as fallback. */
 #ifndef ROUTER_GATE_H
 #define ROUTER_GATE_H
 
@@ -23,7 +23,7 @@ enum gate_reason {
     GATE_PRIVATE,
     GATE_CAPPED,
     GATE_BREAKER,
-    GATE_FAULT, /* requested, without an answer */
+    GATE_FAULT, /* the call failed */
     GATE_REASONS
 };
 
@@ -42,8 +42,7 @@ struct breaker {
     size_t held;   /* tokens of the pause still to come */
 };
 
-/* Of one process, over all its texts; zero at first except what the calls of the texts keep to
- * together. */
+/* Of one process, over all its texts. Zero at first, except quota and patterns. */
 struct gate {
     struct quota *quota;                   /* --max-cloud-tokens, --max-cloud-input; or NULL */
     const struct private_filter *patterns; /* or NULL; borrowed, as quota */
@@ -55,7 +54,7 @@ struct gate {
     struct err fault; /* the latest fault */
 };
 
-struct gate_text { /* of one text, several of which may be written at the same time */
+struct gate_text { /* of one text; several may be written at the same time */
     /* As cloud_required, cloud_limit, max_routed and patterns in decode_options. */
     bool required; /* the breaker does not hold its calls */
     uint64_t limit;
@@ -63,30 +62,30 @@ struct gate_text { /* of one text, several of which may be written at the same t
     const struct private_filter *patterns;
     bool unfit; /* off for this text, for the reason in why */
     struct err why;
-    uint64_t tokens; /* that its calls have asked for */
+    uint64_t tokens; /* requested by its calls */
     bool probing;
     struct private_text matches; /* what the gate's patterns found in it */
     struct private_text own;     /* and those of the text */
 };
 
-/* Decide whether the text's own patterns or limits keep the cloud's token out, after ids[n] of
- * which the last `pos` are the answer, `cloud` of them the cloud's. That comes before what is known
- * without a call, which depends on what other texts have asked. Unless GATE_OPEN, why is set. */
+/* Decide whether the text's own patterns or limits forbid a cloud token after ids[n]. The last
+ * `pos` ids are the answer, `cloud` of them the cloud's. Decide this before looking for kept
+ * answers, which depend on other texts' calls. Unless GATE_OPEN, why is set. */
 enum gate_reason gate_own(struct gate_text *t, const uint32_t *ids, size_t n, size_t pos,
                           size_t cloud, struct err *why);
-/* Decide on a call for *tokens tokens after ids[n]. GATE_OPEN: *tokens are what the limits allow,
- * at least 1, and are charged with the n ids; until gate_done nobody else probes. Otherwise why is
+/* Decide on a call for *tokens tokens after ids[n]. GATE_OPEN: *tokens is reduced to the limits, at
+ * least 1, and is charged with the n ids; until gate_done no other text probes. Otherwise why is
  * set, and GATE_BREAKER has counted the token. */
 enum gate_reason gate_decide(struct gate *g, struct gate_text *t, const uint32_t *ids, size_t n,
                              size_t *tokens, struct err *why);
-/* Note what became of a token that gate_decide let through; `sent` tokens were asked for, each time
- * that its request went out. GATE_OPEN: it was answered; GATE_FAULT, GATE_REFUSED, GATE_UNFIT: it
- * failed for this reason. */
+/* Record the result of a call that gate_decide allowed. `sent`: tokens requested, repeated requests
+ * included. GATE_OPEN: it was answered; GATE_FAULT, GATE_REFUSED, GATE_UNFIT: it failed for this
+ * reason. */
 void gate_done(struct gate *g, struct gate_text *t, enum gate_reason r, uint64_t sent,
                const struct err *why);
-/* End the text, and give up its call in flight. Where it was sent it stays charged. */
+/* End the text, and drop its call in flight. A sent call stays charged. */
 void gate_end(struct gate *g, struct gate_text *t);
-/* Let a server that refused for good be asked again. */
+/* Allow calls again after GATE_REFUSED. */
 void gate_forgive(struct gate *g);
 
 #endif
