@@ -1,6 +1,6 @@
-/* policy_kind.h - the policies by name, what the score of each is made of, and what it needs;
- * policy.h computes scores. A token whose score is below the threshold goes to the cloud. To add a
- * policy, add a row here, and score_NAME to policy.c if it reads IDS or LOGITS. */
+/* policy_kind.h - the policies: names, inputs and needs; policy.h computes scores. A token whose
+ * score is below the threshold goes to the cloud. To add a policy, add a row here, and score_NAME
+ * to policy.c if it reads IDS or LOGITS. */
 #ifndef ROUTER_POLICY_KIND_H
 #define ROUTER_POLICY_KIND_H
 
@@ -11,10 +11,10 @@
 
 struct err;
 
-/* X(POLICY, name, reads, needs, help). reads: NETWORK, a router's; LOGITS, those of the local
- * model, so that the head is read before deciding; IDS, of the text alone; NOTHING: it has no
- * score. needs: the kind of router. A score of LOGITS or of a router, 0 to 1, says how much the
- * local model's token is to be trusted. The place of a row means nothing. */
+/* X(POLICY, name, reads, needs, help). reads: NETWORK, a router's inputs; LOGITS, the local
+ * model's, so the head runs before each decision; IDS, only the text; NOTHING, without score.
+ * needs: the kind of router. Scores are 0 to 1; a high score of LOGITS or of a router means that
+ * the local model's token is probably right. The order of rows means nothing. */
 #define POLICIES(X)                                                               \
     X(MLP, "mlp", NETWORK, NETWORK, "a router")                                   \
     X(COMBINED, "combined", NETWORK, PLAIN, "a router that sees no hidden state") \
@@ -46,17 +46,16 @@ enum policy_reads policy_reads(enum policy p);
 bool policy_parse(enum policy *out, const char *name);
 /* True unless tokens have no score, as with always and never. */
 bool policy_scores(enum policy p);
-/* True when a token goes to the cloud for what its score says of it, neither by chance nor by its
- * place. */
+/* True if the score judges the token: false for chance, place, always and never. */
 bool policy_judges(enum policy p);
-/* Return the kind of router that the score comes from, ROUTER_NONE if from none. */
+/* Return the kind of router that computes the score, else ROUTER_NONE. */
 enum router_kind policy_router(enum policy p);
 /* True when the score comes from a network, or from any router. */
 bool policy_reads_network(enum policy p);
 bool policy_reads_router(enum policy p);
 /* True when the score comes from the logits, so the head must be read before deciding. */
 bool policy_reads_logits(enum policy p);
-/* ERR_ARG unless r, which may be NULL, is what the policy reads, or it reads no router. */
+/* ERR_ARG if the policy reads a router and r, which may be NULL, is not of its kind. */
 int policy_check(enum policy p, const struct router *r, struct err *err);
 
 #endif

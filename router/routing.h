@@ -1,6 +1,6 @@
 /* routing.h - opens router, policy, cloud and limits together.
  *
- * Nothing is printed; what the user should know is kept for routing_note. */
+ * Nothing is printed; routing_note returns notes for the user. */
 #ifndef ROUTER_ROUTING_H
 #define ROUTER_ROUTING_H
 
@@ -23,8 +23,8 @@ struct router;
 struct tokenizer;
 struct turn;
 
-/* What decides and who is asked: X(type, name). Each means what struct mizzle_options says of its
- * name. Strings are borrowed until the routing is open. */
+/* Policy, router, cloud and limits: X(type, name), as documented in struct mizzle_options. Strings
+ * are borrowed until the routing is open. */
 #define ROUTING_OPTIONS(X)          \
     X(const char *, router)         \
     X(const char *, routers)        \
@@ -60,22 +60,22 @@ struct routing_options {
     float (*on_score)(void *score_arg, const struct mizzle_state *state);
     void *score_arg;
 };
-/* Their defaults: no model, no router, no cloud. */
+/* The defaults: no model, no router, no cloud. */
 extern const struct routing_options routing_defaults;
 
 struct routing {           /* must not move: the parts point to each other */
     struct router *router; /* NULL: the policy uses none */
-    /* What it decides of every text: policy, threshold, place, max_routed, ahead,
-     * gate, and where drafts come from. The rest is the caller's. */
+    /* The options that routing sets for every text: policy, threshold, place, max_routed, ahead,
+     * gate and draft source. The caller sets the others. */
     struct decode_options how;
-    char *place;            /* that of how, or NULL */
-    bool holds_router;      /* max_routed follows from the router's share, at its own threshold */
-    struct cloud_port port; /* how decode_run asks the cloud; all zero: off */
-    struct cloud *cloud;    /* the server behind it, or NULL; the port's, as the next two */
-    struct local_cloud *local;       /* the model of this process behind it, or NULL */
-    struct turn *turn;               /* which it shares with the edge's texts (turn.h); or NULL */
-    struct gate gate;                /* limits and breaker, over all answers */
-    struct answers *answers;         /* in memory and in a file */
+    char *place;               /* that of how, or NULL */
+    bool holds_router;         /* max_routed follows from the router's share and threshold */
+    struct cloud_port port;    /* the cloud for decode_run; all zero: off */
+    struct cloud *cloud;       /* the port's server, or NULL; the port owns it and the next two */
+    struct local_cloud *local; /* the port's model in this process, or NULL */
+    struct turn *turn;         /* local's, shared with the edge's texts (turn.h); or NULL */
+    struct gate gate;          /* limits and breaker, over all answers */
+    struct answers *answers;   /* in memory and in a file */
     struct private_filter *patterns; /* of private_file; NULL: none */
     struct quota quota;              /* limits over all answers */
     double start_ms;                 /* time spent waiting for the cloud in routing_open */
@@ -84,42 +84,41 @@ struct routing {           /* must not move: the parts point to each other */
 };
 
 /* Open the routing of an open engine. stop, which may be NULL, is borrowed: when *stop is not zero,
- * this function and every call of the cloud give up. A cloud that does not answer is an error only
- * if it is required; policy "always" needs one, too. On error *r is all zero. ERR_ARG, ERR_IO,
+ * this function and every call of the cloud end with ERR_STOP. A cloud that does not answer is an
+ * error only if it is required or the policy is "always". On error *r is all zero. ERR_ARG, ERR_IO,
  * ERR_FORMAT, ERR_NOMEM, ERR_NET, ERR_REMOTE, ERR_STOP. */
 int routing_open(struct routing *r, const struct engine *e, const struct routing_options *o,
                  const _Atomic int *stop, struct err *err);
 /* Close all parts; a routing that is all zero is fine. */
 void routing_close(struct routing *r);
 
-/* Return what scores tokens, for people: of policy mlp the router's own name, else the policy's. */
+/* Return the scorer's name, for people: for policy mlp the router's name, else the policy's. */
 const char *routing_scorer(const struct routing *r);
 
 enum { ROUTING_PATH = 4096 }; /* bytes of a path, with the final zero */
-/* Find the router that belongs to a model, o->engine.model, any name that find_model takes: for a
- * network FILE.router.safetensors beside FILE.gguf or FILE-00001-of-0000N.gguf, or
- * router.safetensors in a folder; for the policies context and combined their name instead of
- * "router". For a model in Hugging Face's cache also models--ORG--NAME/router.safetensors, which
- * outlives its snapshots and suits all its types. Last, FINGERPRINT.router.safetensors in
- * o->routers, by the model that the engine has open; without an engine (NULL) it is not looked for.
- * False if there is none. */
+/* Find the router of the model o->engine.model, any name that find_model takes. For a network:
+ * FILE.router.safetensors beside FILE.gguf or FILE-00001-of-0000N.gguf, or router.safetensors in a
+ * folder. For a model in Hugging Face's cache also models--ORG--NAME/router.safetensors, for all
+ * snapshots and types. Last, unless e is NULL, FINGERPRINT.router.safetensors in o->routers, by the
+ * model open in e. For the policies context and combined, their name replaces "router". False if
+ * there is none. */
 bool routing_find_router(char out[ROUTING_PATH], const struct routing_options *o,
                          const struct engine *e, enum policy p);
-/* Open a router and check that it was made for this engine's model. If only the type of the
- * model's weights is another, *note is one line for the user, else empty. A router of another model
- * is ERR_FORMAT, which names both; one that names no model is accepted. */
+/* Open a router and check that it was made for this engine's model. If only the weight type
+ * differs, *note is one line for the user, else empty. A router of another model is ERR_FORMAT,
+ * which names both; a router that names no model is accepted. */
 int routing_router(struct router **out, const struct engine *e, const char *path, struct err *note,
                    struct err *err);
 
-/* Return what decode_run asks, or NULL if the cloud is off. */
+/* Return the port for decode_run, or NULL if the cloud is off. */
 const struct cloud_port *routing_port(const struct routing *r);
 /* Take the next note for the user: true and one line, or false. */
 bool routing_note(struct routing *r, struct err *note);
 
 /* Fill *out with the options of the cloud client alone, without stored answers. *key is malloc'ed
  * or NULL; once the cloud is open, the caller passes it to wipe_text. *note is one line for the
- * user, or empty. t is the small model's tokenizer (borrowed), which the server's is compared with,
- * or NULL. ERR_ARG, ERR_IO, ERR_NOMEM. */
+ * user, or empty. t is the small model's tokenizer (borrowed), for comparison with the server's, or
+ * NULL. ERR_ARG, ERR_IO, ERR_NOMEM. */
 int routing_cloud_options(struct cloud_options *out, char **key, const struct routing_options *o,
                           const struct tokenizer *t, const _Atomic int *stop, struct err *note,
                           struct err *err);
