@@ -1,9 +1,9 @@
 /* cloud_internal.h - struct cloud, for cloud*.c and probe.c alone.
  *
  * From the bottom to the top, above wire.c: cloud_call.c (one call, sent or settled), cloud_url.c,
- * api_key.c, probe.c (what is asked from the server), cloud.c (who probes, and what that does to
- * the calls that wait), cloud_ask.c. None calls a function of a file above it;
- * tests/net/t_net_order.sh holds that. */
+ * api_key.c, probe.c (the server's facts), cloud.c (the probe, and calls that wait for it),
+ * cloud_ask.c. No file calls a function of a file above it; tests/net/t_net_order.sh checks
+ * this. */
 #ifndef NET_CLOUD_INTERNAL_H
 #define NET_CLOUD_INTERNAL_H
 
@@ -16,8 +16,8 @@ enum cloud_state {
     CLOUD_ASLEEP,  /* the server must be probed first, and no probe is running */
     CLOUD_PROBING, /* the prober is asking */
     CLOUD_READY,   /* calls can be written */
-    CLOUD_FAILED,  /* the probe failed while no call waited, so that the next one fails */
-    CLOUD_REFUSED, /* this server cannot be used, for the reason in why */
+    CLOUD_FAILED,  /* the probe failed while no call waited; the next call fails */
+    CLOUD_REFUSED, /* this server cannot be used; `why` has the reason */
 };
 
 struct cloud_call {
@@ -26,7 +26,7 @@ struct cloud_call {
     struct wire_call *wire;
     bool parked;   /* the call waits for the prober */
     bool sent;     /* the network thread has or had it */
-    size_t tokens; /* how many tokens to ask for, if the server can */
+    size_t tokens; /* number of tokens to request, if the server can */
 };
 
 struct cloud {
@@ -36,16 +36,16 @@ struct cloud {
     uint64_t timeout_ns;
     /* Written by the prober or cloud_open; read once the state is READY. */
     const struct dialect *dialect;
-    char *model, *model_json; /* as shown, and as sent; NULL: requests name no model */
+    char *model, *model_json; /* for display, and for requests; NULL: requests name no model */
     bool text;                /* replies have no ids */
     struct cloud_info info;   /* except health, version and http2 */
     uint64_t trip_ns;         /* the probe's slowest exchange */
-    size_t sample;            /* tokens of its test text; 0: unknown */
+    size_t sample;            /* tokens of the probe's test text; 0: unknown */
     /* Guarded by the wire's lock. */
     enum cloud_state state;
     int failed; /* the error of the latest probe */
     struct err why;
-    struct err note; /* if empty, it has been reported */
+    struct err note; /* empty: already reported */
     struct cloud_call *calls;
     /* Belongs to the decoding thread, or in PROBING to the prober. */
     bool prober_runs;
@@ -55,7 +55,7 @@ struct cloud {
 
 /* cloud_url.c */
 
-/* True when the way to the server cannot be overheard: https, or this machine. */
+/* True if nobody can overhear the connection: https, or this machine. */
 bool cloud_url_private(const char *url);
 /* Name the model. ERR_ARG: not 1 to 512 bytes of UTF-8; ERR_NOMEM. */
 int cloud_set_model(struct cloud *c, const char *name, size_t n, struct err *err);
@@ -69,8 +69,8 @@ int cloud_forked(struct err *err);
 
 /* True when probe_run has something to ask. */
 bool probe_needed(const struct cloud *c);
-/* Ask the server what must be known before the first call; sets dialect, model, text, info.
- * ERR_NET, ERR_REMOTE, ERR_STOP, ERR_NOMEM. */
+/* Ask the server for the facts that the first call needs; set dialect, model, text, info. ERR_NET,
+ * ERR_REMOTE, ERR_STOP, ERR_NOMEM. */
 int probe_run(struct cloud *c, struct err *err);
 /* Do the work of cloud_inspect for a cloud that is ready. */
 int probe_inspect(struct cloud *c, struct cloud_info *out, struct err *err);

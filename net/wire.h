@@ -1,8 +1,9 @@
-/* wire.h - the one network thread, which carries each question to an answer or an error.
+/* wire.h - the one network thread, which brings each question to an answer or an error.
  *
- * A question (struct wire_call) is sent, sent again where that helps (a dead connection, one retry
- * after 408, 425, 429, 5xx or a broken connection), read as it arrives, and ended at its deadline.
- * The decoding thread only submits questions and looks at answers.
+ * The thread sends a question (struct wire_call), reads the reply as it arrives, and ends the
+ * question at its deadline. It sends again after a dead connection, and retries once after 408,
+ * 425, 429, 5xx or a broken connection. The decoding thread only submits questions and looks at
+ * answers.
  *
  * Locking: wire_lock guards `answer`, `dropped` and `tally` of a call. The rest of a call belongs
  * to its creator until wire_submit, and to the network thread after that. */
@@ -26,16 +27,15 @@ struct wire;
 /* The answer of a call; read it with the lock held. */
 struct wire_answer {
     bool done;  /* the first token or a fault is there */
-    bool ended; /* nothing more will come, and the network thread has let go of it */
+    bool ended; /* nothing more will come, and the network thread no longer uses the call */
     int rc;     /* the error of the first token, with err */
     struct err err;
     struct reply reply; /* grows until ended */
-    /* Of a question without a dialect: the reply, and the HTTP status of the last one; 0: none
-     * came; it came over HTTP/2. */
+    /* Without a dialect: the reply; the last HTTP status, 0: no reply; true for HTTP/2. */
     json_t *root;
     long status;
     bool http2;
-    struct traffic traffic; /* what the call has moved so far */
+    struct traffic traffic; /* the call's traffic so far */
 };
 
 struct wire_call {
@@ -47,22 +47,22 @@ struct wire_call {
     uint64_t deadline;   /* os_now_ns() */
     uint64_t seed;       /* of the jitter */
     struct quota *quota; /* or NULL */
-    uint64_t paid, fed;  /* tokens and ids taken from it for a request that has not gone out */
+    uint64_t paid, fed;  /* tokens and ids taken from the quota for an unsent request */
     /* Owned by the network thread. */
     struct wire *wire;
     struct wire_call *next, **link; /* link: what points to this call; unused in the queue */
     struct http_try *try;           /* the attempt in flight; NULL: none */
-    struct sse sse;                 /* its data, what they hold, and their error */
+    struct sse sse;                 /* the stream's data, then its values and error */
     struct reply reply;
     json_t *root;
     int rc;
     struct err err;
     uint64_t retry_at;    /* 0: never */
-    bool retried, resent; /* after a fault that may pass; after a lost connection */
+    bool retried, resent; /* after a temporary fault; after a lost connection */
     /* Guarded by wire_lock; kept apart from the flags above, which share a word. */
     struct wire_answer answer;
     bool dropped;              /* the network thread frees it */
-    struct cloud_tally *tally; /* what counts its traffic, too, until it is dropped; or NULL */
+    struct cloud_tally *tally; /* also counts its traffic until it is dropped; or NULL */
 };
 
 struct wire_options {
@@ -73,7 +73,7 @@ struct wire_options {
 
 /* Start the network thread. ERR_NOMEM, ERR_ARG, ERR_NET. */
 int wire_open(struct wire **out, const struct wire_options *o, struct err *err);
-/* End all calls with ERR_STOP, and the thread. Later calls are ended by wire_submit at once. */
+/* End all calls with ERR_STOP, then the thread. wire_submit ends later calls at once. */
 void wire_stop(struct wire *w);
 void wire_close(struct wire *w);        /* call wire_stop before; NULL is fine */
 bool wire_forked(const struct wire *w); /* true in a forked child of the process that opened it */
@@ -93,15 +93,15 @@ void wire_drop(struct wire *w, struct wire_call *call);
 /* Free a call that was never submitted or has ended. NULL is fine. */
 void wire_free(struct wire_call *call);
 
-/* Copy a text of the server as json_input_line does, without the API key, however it is spelt. */
+/* Copy a text of the server as json_input_line does, and mask the API key in any spelling. */
 void wire_line(const struct wire *w, char *out, size_t cap, const char *text, size_t n);
 
-/* Return the counts, which may be changed. With the lock held. */
+/* Return the counts, for reading and changing. With the lock held. */
 struct cloud_ledger *wire_ledger(struct wire *w);
 
 /* Make one exchange, which asks for `tokens` tokens after `input` ids, and wait for it; body NULL
  * is GET. Returns out->rc: OK, with out->root to be freed by json_decref, for status 200 and JSON.
- * ERR_TEXT: the quota does not have them. Any thread except the network's. */
+ * ERR_TEXT: the quota has too few tokens or ids. Any thread except the network's. */
 int wire_fetch(struct wire *w, const char *base, const char *path, const struct buf *body,
                size_t tokens, size_t input, uint64_t deadline, struct wire_answer *out);
 
