@@ -41,8 +41,7 @@ static const struct option_group text_opts = {
           "Write the prompt as a message in the model's chat template; without a prompt, hold a "
           "conversation line by line (/clear starts again, /quit or Ctrl-D ends; default: off)" },
         { "--system", NULL, OPTION_STR, &options.system, "TEXT",
-          "Set the system message of --chat (default: what the model's chat template says, if "
-          "anything)" },
+          "Set the system message of --chat (default: that of the model's chat template, if any)" },
         { "--n-predict", "-n", OPTION_LENGTH, &handle.max_tokens, "N",
           "Write at most N tokens per answer (-1: no limit but the context, as with --chat; "
           "default: 256)" },
@@ -50,7 +49,7 @@ static const struct option_group text_opts = {
           "Keep a context of N tokens for prompt and answer (default: 4096, or the model's maximum "
           "if that is less)" },
         { "--stop", NULL, OPTION_LIST, &options.stops, "TEXT",
-          "End the answer where this text would appear; may be given 16 times (default: none)" },
+          "End the answer before this text; may be given 16 times (default: none)" },
         OPTION_END,
     },
 };
@@ -59,9 +58,8 @@ static const struct option_group sample_opts = {
     "Sampling of the small model's tokens (the cloud is always greedy)",
     (const struct option[]){
         { "--temp", NULL, OPTION_REAL, &handle.temp, "T",
-          "Sample with this temperature, after the filters below and one that drops tokens less "
-          "likely than 0.05 times the most likely one (0: take the most likely token; default: "
-          "0)" },
+          "Sample with this temperature, after the filters below; tokens less likely than 0.05 "
+          "times the most likely one are dropped (0: take the most likely token; default: 0)" },
         { "--top-k", NULL, OPTION_SIZE, &handle.top_k, "K",
           "Sample from the K most likely tokens (0: no limit; default: 40)" },
         { "--top-p", NULL, OPTION_REAL, &handle.top_p, "P",
@@ -79,7 +77,7 @@ static const struct option_group output_opts = {
         { "--json", NULL, OPTION_FLAG, &options.json, NULL,
           "Print one JSON object per token, and a summary as the last line (default: text)" },
         { "--plain", NULL, OPTION_FLAG, &options.plain, NULL,
-          "Print the text without marking what came from the cloud (default: marked)" },
+          "Print the text without marking the cloud's tokens (default: marked)" },
         { "--quiet", "-q", OPTION_FLAG, &options.quiet, NULL,
           "Print only errors and warnings at the start to stderr (default: also notes and a "
           "summary)" },
@@ -93,10 +91,10 @@ static const struct option_brief brief[] = {
     { "--chat", "Answer in the model's chat template, or converse" },
     { "--n-predict", "Write at most N tokens (256; with --chat no limit)" },
     { "--temp", "Sample with this temperature (0: the likeliest)" },
-    { "--seed", "Seed for all that is drawn (1)" },
-    { "--json", "Print an object per token, and a summary" },
+    { "--seed", "Seed of all random draws (1)" },
+    { "--json", "Print a JSON object per token, and a summary" },
     OPTION_BRIEF_MODELS,
-    { "--policy", "What scores tokens; --help all lists the ways" },
+    { "--policy", "Source of the scores; --help all lists them" },
     { "--threshold", "Route tokens that score below T (the router's)" },
     { "--max-routed", "Route at most this share of an answer" },
     { "--max-cloud-tokens", "Request at most N tokens in all" },
@@ -456,27 +454,26 @@ const struct command cmd_run = {
     .summary = "continue a prompt or converse, routed token by token",
     .description =
         "Writes the answer to stdout as it is generated. On a terminal, a token from the cloud is "
-        "underlined and coloured, and a token that the cloud should have written but could not is "
-        "shown in reverse. Elsewhere, and with NO_COLOR or TERM=dumb, they are printed as [cloud: "
-        "word] and [fallback: word]. Notes and a summary go to stderr.\n\n"
-        "Without -p, the prompt is read from standard input, without the newline at its end; on a "
-        "terminal, every line, or what is pasted at once, is a prompt of its own, or a turn of the "
-        "conversation with --chat. There, Ctrl-C ends only the current answer, or drops the line "
-        "that is typed; on an empty line, the second one ends the program.\n\n"
-        "With --json a token is a line with pos, id, text, source (edge, cloud or fallback), score "
-        "(low ones go to the cloud; null with the policies always and never), edge_id and ms. "
-        "edge_id is the small model's own token. Unless the policy reads that model's logits, "
-        "edge_id is null for tokens of the cloud with --ahead 0, and for those that took no call "
-        "of their own, because an earlier reply or --answers held them. A fallback has a "
-        "reason and a message, too. The last line sums up: among others prompt_ms, ttft_ms, "
-        "start_ms (to open the cloud, before the rest), router_ms, edge_ms and cloud_ms (scoring, "
-        "the small model, waiting), passes (of the small model after the prompt), and how many "
-        "drafted tokens it evaluated (drafted) and used (accepted). tok_s counts from where the "
-        "prompt was read. How many come from the cloud in time "
-        "to be drafted differs from run to run; the text does not. If the answer ends inside a "
-        "character, the last line has a text, U+FFFD.\n\n"
-        "The last line on stderr says where routing shows a sign of failure, as that of `mizzle "
-        "eval` does.\n\n"
+        "underlined and coloured. A fallback, the small model's token where the cloud failed, is "
+        "shown in reverse. Elsewhere, and with NO_COLOR or TERM=dumb, these tokens are printed as "
+        "[cloud: word] and [fallback: word]. Notes and a summary go to stderr.\n\n"
+        "Without -p, the prompt is read from standard input, without the newline at its end. On a "
+        "terminal, each line or pasted text is a separate prompt, or with --chat a turn of the "
+        "conversation. There, Ctrl-C ends only the current answer, or drops the typed line. On an "
+        "empty line, a second Ctrl-C ends the program.\n\n"
+        "With --json each token is a line with pos, id, text, source (edge, cloud or fallback), "
+        "score (low ones go to the cloud; null with the policies always and never), edge_id and "
+        "ms. edge_id is the small model's own token. Unless the policy reads that model's logits, "
+        "edge_id is null for cloud tokens with --ahead 0, and for cloud tokens from an earlier "
+        "reply or from --answers. A fallback also has a reason and a message. The last line is a "
+        "summary: among others prompt_ms, ttft_ms, start_ms (to open the cloud, before the rest), "
+        "router_ms, edge_ms and cloud_ms (scoring, the small model, waiting), passes (of the small "
+        "model after the prompt), and drafted tokens evaluated (drafted) and used (accepted). "
+        "tok_s excludes the reading of the prompt. The number of drafts differs from run to run, "
+        "since it depends on when replies arrive; the text does not differ. If the answer ends "
+        "inside a character, the last line has a text, U+FFFD.\n\n"
+        "If routing shows a sign of failure, the last line on stderr says so, as in `mizzle "
+        "eval`.\n\n"
         "  mizzle run --question 2\n"
         "  mizzle run -m qwen2.5-0.5b.gguf --cloud-url http://server:8080 --chat\n"
         "  mizzle run -m model.gguf -p \"Once upon a time\" -n 64 --temp 0.8 --json",

@@ -15,10 +15,10 @@ const struct option_group engine_option_rows = {
         OPTION_ROW_THREADS,
         OPTION_ROW_ISA("the best"),
         { "--kv", NULL, OPTION_STR, &shared_options.engine.kv, "TYPE",
-          "Keep keys and values, those of a large model in this process, too, in f32, f16 or q8 "
+          "Keep keys and values in f32, f16 or q8, also for a large model in this process "
           "(default: f32 for models whose weights are f32 and for `mizzle cloud` and `mizzle "
-          "logits`, else f16; benchmarks always f16). q8 costs perplexity: 58.7 in place of 56.9 "
-          "with Qwen2.5-0.5B" },
+          "logits`, else f16; benchmarks always f16). q8 raises perplexity from 56.9 to 58.7 with "
+          "Qwen2.5-0.5B" },
         OPTION_END,
     },
 };
@@ -28,11 +28,11 @@ const struct option_group chat_option_rows = {
     (const struct option[]){
         { "--chat-template", NULL, OPTION_STR, &shared_options.engine.chat_template, "NAME",
           "Write conversations in the form qwen2.5, qwq, qwen3, qwen3-coder, deepseek, deepseek-r1 "
-          "or chatml, whatever template the model has (default: that of the model's template, "
-          "which must be known; chatml if it has none)" },
+          "or chatml (default: the form of the model's template, which must be known; chatml if it "
+          "has none)" },
         { "--think", NULL, OPTION_STR, &shared_options.engine.think, "MODE",
-          "Let the model think before its answers, on or off, where its template has that choice, "
-          "as Qwen3's has; auto leaves it to the template (default: auto)" },
+          "Let the model think before its answers, on or off, if its template has this choice, as "
+          "Qwen3's does; auto leaves it to the template (default: auto)" },
         OPTION_END,
     },
 };
@@ -41,19 +41,19 @@ const struct option_group route_option_rows = {
     "Routing",
     (const struct option[]){
         { "--router", NULL, OPTION_STR, &shared_options.router, "FILE",
-          "Load this router (default: the one beside the model, "
-          "NAME.router.safetensors or DIR/router.safetensors, in Hugging Face's cache also "
-          "models--ORG--NAME/router.safetensors, or the one that comes with the program for a "
-          "model of this fingerprint; for policies context and combined the same with their name "
-          "instead of router)" },
+          "Load this router (default: the one beside the model, NAME.router.safetensors or "
+          "DIR/router.safetensors, in Hugging Face's cache also "
+          "models--ORG--NAME/router.safetensors, or the router installed for the model's "
+          "fingerprint; for policies context and combined, their name replaces router)" },
         { "--policy", NULL, OPTION_STR, &shared_options.policy, "NAME",
-          "Decide by this policy. " POLICY_HELPS "0 is the first token of an answer. `mizzle eval` "
-          "takes a list, which such a place ends (default: with a router that is named or has a "
-          "cloud to ask, mlp; else never)" },
+          "Decide by this policy. " POLICY_HELPS
+          "0 is the first token of an answer. `mizzle eval` takes a list, in which position must "
+          "be last (default: mlp if a router is found, and it is named or there is a cloud; else "
+          "never)" },
         { "--max-routed", NULL, OPTION_AMOUNT, &shared_options.max_routed, "S",
-          "Hold each answer to the share S of tokens from the cloud, and two more; the small "
-          "model's own stand for the rest (default: three times the share for which a router was "
-          "calibrated, with its own threshold; eval: 1, which is off)" },
+          "Limit cloud tokens to the share S of each answer, plus two tokens; beyond it, keep the "
+          "small model's tokens (default: three times the share for which a router was calibrated, "
+          "with its own threshold; eval: 1, which is off)" },
         { "--threshold", NULL, OPTION_REAL, &shared_options.threshold, "T",
           "Route tokens with a score below T, 0 to 1, to the cloud (default: the router's own, "
           "else 0.5)" },
@@ -65,13 +65,13 @@ const struct option_group ahead_option_rows = {
     "Decoding ahead, and drafts",
     (const struct option[]){
         { "--ahead", NULL, OPTION_SIZE, &shared_options.ahead, "W",
-          "1: continue after the small model's tentative token while the cloud is asked, up to the "
-          "next one to ask for; 0: wait for each answer. The text is the same (default: 1)" },
+          "1: during a call, continue after the small model's tentative token, up to the next "
+          "token to route; 0: wait for each answer. The text is the same (default: 1)" },
         { "--draft", NULL, OPTION_STR, &shared_options.draft, "FROM",
-          "Evaluate tokens that may come next together with the newest one: lookup takes what "
-          "followed where the last tokens occurred before, cloud what the cloud has sent beyond "
-          "the token it was asked for (see --cloud-tokens), both either; off takes none. The text "
-          "is the same for all (default: lookup, or both if --cloud-tokens is above 1)" },
+          "Evaluate likely next tokens together with the newest one: lookup takes what followed an "
+          "earlier occurrence of the last tokens, cloud takes further tokens of the cloud's reply "
+          "(see --cloud-tokens), both takes either; off takes none. The text is the same for all "
+          "(default: lookup, or both if --cloud-tokens is above 1)" },
         OPTION_END,
     },
 };
@@ -84,10 +84,9 @@ const struct option_group cloud_option_rows = {
           "of --cloud-model or the demo pair's large model answers in this process)" },
         { "--cloud", NULL, OPTION_STR, &shared_options.cloud, "MODE",
           "Set what happens if the cloud fails: auto keeps the small model's token (`mizzle eval` "
-          "then ends with status 4), required ends the run with status 4, and a text of `mizzle "
-          "serve` with an error; off does not use the cloud (default: required for `mizzle eval`, "
-          "`router collect` and `router calibrate`, of which the last two refuse auto; else "
-          "auto)" },
+          "then ends with status 4), required ends the run with status 4, in `mizzle serve` the "
+          "text with an error; off does not use the cloud (default: required for `mizzle eval`, "
+          "`router collect` and `router calibrate`; the last two refuse auto; else auto)" },
         { "--cloud-api", NULL, OPTION_STR, &shared_options.cloud_api, "NAME",
           "Speak openai, sglang or llamacpp; auto asks the server (default: auto)" },
         OPTION_END,
@@ -98,20 +97,22 @@ const struct option_group cloud_call_option_rows = {
     "Calls of the cloud",
     (const struct option[]){
         { "--cloud-model", NULL, OPTION_STR, &shared_options.cloud_model, "NAME",
-          "Request this model of the server at --cloud-url; without a URL, load this model, named "
-          "as for --model, into this process (default: the first one that the server lists)" },
+          "Request this model from the server at --cloud-url; without a URL, load this model, "
+          "named as for --model, into this process (default: the first model that the server "
+          "lists)" },
         { "--cloud-key-file", NULL, OPTION_STR, &shared_options.cloud_key_file, "FILE",
           "Read the API key from FILE (default: MIZZLE_API_KEY, else, over https, "
           "OPENAI_API_KEY)" },
         { "--cloud-proxy", NULL, OPTION_STR, &shared_options.cloud_proxy, "URL",
-          "Ask servers outside no_proxy this way; \"\": none (default: http_proxy, https_proxy)" },
+          "Use this proxy for servers outside no_proxy; \"\": none (default: http_proxy, "
+          "https_proxy)" },
         { "--cloud-timeout", NULL, OPTION_COUNT, &shared_options.cloud_timeout, "MS",
-          "End a call that has no answer after MS milliseconds (default: 10000, and for a slow "
-          "server as much more as its first answers and the length of text and reply let expect, "
-          "up to 600000; a model of this process has no deadline)" },
+          "End a call that has no answer after MS milliseconds (default: 10000; for a slow server "
+          "up to 600000, estimated from its first replies and the lengths of text and reply; a "
+          "model in this process has no deadline)" },
         { "--cloud-tokens", NULL, OPTION_SIZE, &shared_options.cloud_tokens, "N",
-          "Request N tokens per call, 1 to 64. The first one is used as it arrives, the others are "
-          "kept until they are needed; limits count all of them (default: 1)" },
+          "Request N tokens per call, 1 to 64. The first is used at once, the others are kept "
+          "until needed; limits count all of them (default: 1)" },
         OPTION_END,
     },
 };
@@ -120,11 +121,11 @@ const struct option_group cloud_limit_option_rows = {
     "Limits and privacy of the cloud",
     (const struct option[]){
         { "--max-cloud-tokens", NULL, OPTION_U64, &shared_options.max_cloud_tokens, "N",
-          "Ask the cloud for at most N tokens over all answers, with those of failed and repeated "
-          "requests; what is known without a call does not count (default: no limit)" },
+          "Request at most N tokens from the cloud over all answers, failed and repeated requests "
+          "included; kept answers do not count (default: no limit)" },
         { "--max-cloud-input", NULL, OPTION_U64, &shared_options.max_cloud_input, "N",
-          "Send the cloud at most N token ids over all answers: each request, with those that are "
-          "repeated, sends the whole text so far (default: no limit)" },
+          "Send the cloud at most N token ids over all answers: each request, also a repeated one, "
+          "sends the whole text so far (default: no limit)" },
         { "--private-file", NULL, OPTION_STR, &shared_options.private_file, "FILE",
           "Never send a text that contains a line of this file. In a line, \\d is a digit, \\w a "
           "letter, digit or _, \\s a blank and \\\\ a backslash; a line that begins with # is a "
@@ -140,10 +141,10 @@ const struct option_group answers_option_rows = {
           "Keep the cloud's answers in FILE, as JSON lines, and request nothing twice; processes "
           "may share it (default: none)" },
         { "--answers-limit", NULL, OPTION_COUNT, &shared_options.answers_limit, "MB",
-          "Begin the file anew at MB megabytes; what it had goes to FILE.old, which is read, too "
+          "At MB megabytes, rename the file to FILE.old, which is still read, and begin anew "
           "(default: 64)" },
         { "--offline", NULL, OPTION_FLAG, &shared_options.offline, NULL,
-          "Answer from --answers alone, without a network; an answer that is missing is a fault" },
+          "Answer from --answers alone, without a network; a missing answer is a fault" },
         OPTION_END,
     },
 };

@@ -43,11 +43,11 @@ extern size_t shared_parallel; /* answers in flight; 0: cores and memory decide 
             "MIZZLE_ISA, else " otherwise ")"                                       \
     }
 /* For the short help (options.h). */
-#define OPTION_BRIEF_MODELS                                                \
-    { "--model", "GGUF file, folder, or ORG/NAME of a download (demo)" },  \
-        { "--cloud-url", "Server of the large model" },                    \
-    {                                                                      \
-        "--cloud-model", "Its name there; without a URL, a model for here" \
+#define OPTION_BRIEF_MODELS                                               \
+    { "--model", "GGUF file, folder, or ORG/NAME of a download (demo)" }, \
+        { "--cloud-url", "Server of the large model" },                   \
+    {                                                                     \
+        "--cloud-model", "Its name there; without a URL, a local model"   \
     }
 #define OPTION_ROW_QUIET(to)                                                 \
     {                                                                        \
@@ -57,10 +57,9 @@ extern size_t shared_parallel; /* answers in flight; 0: cores and memory decide 
 #define OPTION_ROW_PARALLEL                                                                      \
     {                                                                                            \
         "--parallel", NULL, OPTION_COUNT, &shared_parallel, "N",                                 \
-            "Write N answers at once, at most 64, which are the same as one after the other; 1 " \
-            "for the times of one alone (default: 8 for each thread, at most 32, and no more "   \
-            "than an eighth of the memory holds of the small model's keys and values, a large "  \
-            "one of this process having an eighth of its own)"                                   \
+            "Write N answers at once, at most 64; they do not change each other; 1 to measure "  \
+            "times (default: 8 per thread, at most 32, and at most an eighth of the memory for " \
+            "keys and values; a large model in this process has another eighth)"                 \
     }
 
 #endif

@@ -95,8 +95,8 @@ static const struct option_group kernels_options = {
         ROW_REPEAT,
         OPTION_ROW_ISA("all sets; a set that is named stands beside scalar"),
         { "--compare", NULL, OPTION_FLAG, &compare, NULL,
-          "Measure nothing, but say how the rows of two files of -o json or jsonl differ, from "
-          "the first to the second; FILE:SET takes those of one set, to compare two sets" },
+          "Measure nothing; compare the rows of two files of -o json or jsonl, the second with the "
+          "first; FILE:SET takes the rows of one set, to compare two sets" },
         OPTION_END,
     },
 };
@@ -125,11 +125,10 @@ const struct command cmd_bench_kernels = {
     .summary = "time each operation alone, beside its limits",
     .args = "[OPERATION | --compare OLD NEW]",
     .description =
-        "Times an operation, or all, of every kernel set at the shapes of Qwen2.5-0.5B, on one "
-        "thread, products with 1 to 192 tokens. It holds each against two limits that it measures "
-        "first: how fast the level of cache that holds the call's data (or the memory) is read, "
-        "and the peak of the set's own instructions. Each operation has a table. Its columns "
-        "are:\n\n"
+        "Times one operation, or all, of every kernel set at the shapes of Qwen2.5-0.5B, on one "
+        "thread, products with 1 to 192 tokens. Each is compared with two limits, measured first: "
+        "the read speed of the cache level (or memory) that holds the call's data, and the peak of "
+        "the set's own instructions. Each operation has a table. Its columns are:\n\n"
         "  us         median time of a call (csv, json: ns)\n"
         "  GB/s       what a call has to read at least, in that time\n"
         "  data in    nearest level that holds the call's data: L1, L2, L3 or memory\n"
@@ -141,9 +140,9 @@ const struct command cmd_bench_kernels = {
         "             with the best of many short windows, and the time that the thread\n"
         "             ran (json: best_ns, cpu_ns, on_cpu, others)\n\n"
         "A model reads all of its weights between two uses of a matrix, so caches keep none of "
-        "them. Where a cache may hold the matrix of a row with 1 or 8 tokens, a second row, cold, "
-        "takes another one each time: in turn from more memory than L3 has, but at most an eighth "
-        "of the machine's. Scalar is slow and is timed with one token.\n\n"
+        "them. If a cache may hold the matrix of a row with 1 or 8 tokens, a second row, cold, "
+        "takes another matrix each time: in turn from more memory than L3 has, but at most an "
+        "eighth of the machine's. Scalar is slow, so it is timed with one token.\n\n"
         "--compare says for each row of both files whether the second is faster, with an interval "
         "of 95 % (sign test). Machines change their speed from minute to minute, so let two "
         "programs take turns, six times or more, and append the rows of each to one file:\n\n"
@@ -152,9 +151,9 @@ const struct command cmd_bench_kernels = {
         "      ./new bench kernels matmul_q8 -r 3 -o jsonl >>new.jsonl\n"
         "  done\n"
         "  mizzle bench kernels --compare old.jsonl new.jsonl\n\n"
-        "Is one set faster than another? Each run has the rows of both:\n\n"
+        "Each run has the rows of all sets, so two sets can be compared, too:\n\n"
         "  mizzle bench kernels --compare new.jsonl:avx2 new.jsonl:avx512vnni\n\n"
-        "perf counts what the processor does meanwhile, where it can:\n\n"
+        "If perf works here, it counts the processor's events meanwhile:\n\n"
         "  perf stat -d mizzle bench kernels matmul_q8 --isa avx2",
     .groups = (const struct option_group *const[]){ &kernels_options, NULL },
     .run = cmd_bench_kernels_main,
@@ -224,19 +223,19 @@ const struct command cmd_bench_model = {
         "Generating a token reads all weights, so the read bandwidth of the memory is its limit. "
         "The same threads probe it right before the samples and right after. A row is doubtful if "
         "it is over 100 % of the better probe, unless the last level of cache holds the weights; "
-        "if its probes differ by more than a fifth; if its threads get what one gets (less than "
-        "5 % more); if they ran less than 90 % of the time; or if other programs kept more than a "
-        "quarter of a processor busy. Of a busy machine the speed of the shortest pass follows, or "
-        "of the shortest sample of a prompt, and that by the time in which the threads ran (json: "
-        "best_ts, cpu_ts, others).\n\n"
-        "The first tokens of a model try ways to walk the weights, for each type "
-        "(kernels/README.md, One token). The samples begin when a way is chosen. Below the table, "
-        "or as tuning in json, stands what each way took.\n\n"
-        "--by-op takes as many samples again, every other one timed inside, and shows below each "
-        "row which kinds of operation its time goes to: calls, milliseconds, share of the sum, "
-        "what they read at least (MB, GB/s) and compute at least (Mop, GOP/s), and how near they "
-        "come to the limit that holds for them. Attention and norms need little of both, so their "
-        "share is low. Last is what a token, or the prompt, took without being watched.\n\n"
+        "if its probes differ by more than a fifth; if its threads are less than 5 % faster than "
+        "one; if they ran less than 90 % of the time; or if other programs kept more than a "
+        "quarter of a processor busy. On a busy machine, two more figures follow: the speed of the "
+        "shortest pass, or of a prompt's shortest sample, and the speed by the threads' own time "
+        "(json: best_ts, cpu_ts, others).\n\n"
+        "The first tokens of a model try several walks over the weights of each type "
+        "(kernels/README.md, One token). The samples begin when a walk is chosen. The times of the "
+        "walks are below the table, in json under tuning.\n\n"
+        "--by-op takes as many samples again, every second one with timed operations. Below each "
+        "row it shows each kind of operation: calls, milliseconds, share of the sum, the least "
+        "bytes to read (MB, GB/s), the least operations to compute (Mop, GOP/s), and the share of "
+        "their limit. Attention and norms need few of both, so their share of the limit is low. "
+        "The last line has the time of a token, or of the prompt, without this timing.\n\n"
         "  mizzle bench model --shape qwen2.5-0.5b --type q8_0 -t 2\n"
         "  mizzle bench model -m model.gguf -p 128,512 -n 128 -d 0,4096 -t 1,2 -o json\n"
         "  mizzle bench model --shape qwen2.5-0.5b --by-op -p 192 -n 32\n"
@@ -270,14 +269,13 @@ static int cmd_bench_limits_main(int n, char **args, struct err *err)
 const struct command cmd_bench_limits = {
     .name = "bench limits",
     .summary = "measure what the machine can do at most",
-    .description =
-        "Measures how fast memory and each level of cache are read and the peak of each "
-        "kind of arithmetic, without the kernels, with one thread and with -t. Reading is timed "
-        "as for model; of caches and arithmetic the best of several passes counts. L3 ends "
-        "at the largest working set that is read a quarter faster than memory, whatever the "
-        "system tells. A row in which the threads get what one gets is marked, and one during "
-        "which other programs ran.\n\n"
-        "  mizzle bench limits -o csv",
+    .description = "Measures how fast memory and each level of cache are read and the peak of each "
+                   "kind of arithmetic, without the kernels, with one thread and with -t. Reading "
+                   "is timed as for model; for caches and arithmetic the best of several passes "
+                   "counts. L3 ends at the largest working set that is read a quarter faster than "
+                   "memory, whatever size the system reports. A row is marked if the threads are "
+                   "no faster than one, or if other programs ran.\n\n"
+                   "  mizzle bench limits -o csv",
     .groups = (const struct option_group *const[]){ &limits_options, NULL },
     .run = cmd_bench_limits_main,
 };
@@ -306,10 +304,10 @@ const struct command cmd_bench_memory = {
     .name = "bench memory",
     .summary = "compute the bytes that a model takes",
     .description =
-        "Computes what a model of --shape takes in memory: its weights, the KV cache for "
-        "each -c, the work memory of passes on one thread, and a router (an MLP with twice "
-        "the hidden size). It allocates nothing, so the numbers are the same on every machine. "
-        "What a process takes in fact is the last line of bench model.\n\n"
+        "Computes what a model of --shape takes in memory: its weights, the KV cache for each -c, "
+        "the work memory of passes on one thread, and a router (an MLP with twice the hidden "
+        "size). It allocates nothing, so the numbers are the same on every machine. The last line "
+        "of bench model has the memory that a process really takes.\n\n"
         "  mizzle bench memory --shape qwen2.5-7b --type q4_0 --kv q8",
     .groups = (const struct option_group *const[]){ &memory_options, NULL },
     .run = cmd_bench_memory_main,

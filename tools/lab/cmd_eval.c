@@ -61,9 +61,9 @@ static const struct option_group output_opts = {
           "share or a threshold is given (default: a table with accuracies)" },
         { "--jsonl", NULL, OPTION_STR, &options.jsonl, "FILE",
           "Append every answer to FILE as a line of JSON. If it has answers of an interrupted run "
-          "with the same settings, these are not asked again. The models keep what they have read "
-          "for the next policy, so only the first one's times mean anything. tools/lab/study reads "
-          "such files (default: none)" },
+          "with the same settings, these are not asked again. The models keep their caches for the "
+          "next policy, so only the first policy's times mean anything. tools/lab/study reads such "
+          "files (default: none)" },
         OPTION_ROW_QUIET(&options.quiet),
         OPTION_END,
     },
@@ -78,7 +78,7 @@ static const struct option_brief brief[] = {
     { "--policy", "Policies to compare: never,mlp,entropy,always" },
     { "--threshold", "Route tokens that score below T (the router's)" },
     { "--target-routed", "Find thresholds that route this share of tokens" },
-    { "--against", "Give intervals of the difference to this policy" },
+    { "--against", "Print intervals of the difference to this policy" },
     OPTION_BRIEF_MODELS,
     { "--jsonl", "Keep each answer here; the same line continues" },
     { NULL, NULL },
@@ -190,27 +190,26 @@ const struct command cmd_eval = {
     .name = "eval",
     .summary = "measure accuracy and share of routed tokens, or perplexity",
     .description =
-        "A task is asked end to end: the small model writes, the policy decides, and the cloud is "
+        "Answers a task's questions: the small model writes, the policy decides, and the cloud is "
         "asked. Without -m and a URL, eval asks the demo world's test questions of the demo pair, "
         "whose large model answers in this process. It prints the accuracy with its 95 % interval "
-        "(Wilson's; questions of a file that have one subject, or the same \"group\", count as "
-        "fewer), the share of generated tokens that came from the cloud, calls, the ids that the "
-        "cloud computed per id of prompt and answer (work), and times. --policy never measures the "
-        "small model alone, always the cloud alone; several policies, separated by commas, run one "
-        "after the other on the same questions. mlp=FILE and context=FILE name a router. "
-        "query lets the score of the first token decide for the whole answer. position routes a "
-        "place that is named beforehand, and has no threshold. slot=TEXT leaves the small model "
-        "out: TEXT and one token of the cloud after it are the answer.\n\n"
-        "Accuracy goes by the answer that a reader would take from the text. For csqa, arc and "
-        "gsm8k a column has the accuracy by CITER's own rule, which its published scores use.\n\n"
+        "(Wilson's; questions with the same subject or \"group\" count as fewer), the share of "
+        "generated tokens from the cloud, calls, the ids that the cloud computed per id of prompt "
+        "and answer (work), and times. --policy never measures the small model alone, always the "
+        "cloud alone; several policies, separated by commas, run one after the other on the same "
+        "questions. mlp=FILE and context=FILE name a router. query decides for the whole answer by "
+        "the score of its first token. position routes a given place, and has no threshold. "
+        "slot=TEXT leaves the small model out: the answer is TEXT and the cloud's next token.\n\n"
+        "Accuracy uses the answer that a reader would take from the text. For csqa, arc and gsm8k, "
+        "a column has the accuracy by CITER's own rule, that of its published scores.\n\n"
         "PGR, the performance gap recovered, is (routed - small) / (large - small), in accuracy. "
         "It needs never and always among the policies. tools/lab/study has sweeps, trainings of "
         "one router, equal shares, parts of a run, networks and pictures, from journals.\n\n"
         "ppl measures the perplexity of a text, in windows of -c tokens that overlap by half; each "
         "token is scored once. Without --data, the text is the answers to the test questions. "
-        "extract needs no model: it finds the final answers in lines of JSON "
-        "with a text and, unless the answer is a number, labels and choices, by CITER's own rule, "
-        "and as a reader takes it.\n\n"
+        "extract needs no model: it finds final answers by the reader's and by CITER's rule. Its "
+        "data are lines of JSON with a text and, unless the answer is a number, labels and "
+        "choices.\n\n"
         "  mizzle eval --questions 200 --policy never,mlp,random,always\n"
         "  mizzle eval --policy never,mlp,always --target-routed 0.05 --jsonl a.jsonl\n"
         "  mizzle eval --as-paper --ahead 0\n"

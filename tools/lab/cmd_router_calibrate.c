@@ -34,8 +34,7 @@ static const struct option_group calibrate_opts = {
         { "--target-routed", NULL, OPTION_FLOAT, &target_routed, "X",
           "Route this share of the tokens, 0 to 1" },
         { "--risk", NULL, OPTION_FLOAT, &risk, "E",
-          "Route the least share with which at most this share of the answers that the cloud "
-          "alone gets right is lost" },
+          "Route the smallest share that loses at most the share E of the cloud's right answers" },
         { "--questions", NULL, OPTION_COUNT, &questions, "N",
           "Ask N questions, of a file spread evenly (default: 400, or all if there are fewer)" },
         { "--n-predict", "-n", OPTION_COUNT, &max_tokens, "N",
@@ -327,16 +326,14 @@ const struct command cmd_router_calibrate = {
     .summary = "set a router's threshold for a share or a risk",
     .description =
         "Runs edge, router and cloud on the calibration questions and finds the threshold for one "
-        "target. Every figure is measured on answers that were written at the threshold, because "
-        "tokens from the cloud change the text and with it the scores. The router file gets "
-        "threshold, share, task and the fingerprint of the model that it was calibrated for; with "
-        "another model it is refused (status 3).\n\n"
-        "--risk E promises that, with confidence 0.95, of the answers that the cloud alone gets "
-        "right at most the share E is lost. The bound is exact (Clopper-Pearson) for questions "
-        "like those of the calibration; thresholds are tested from the safest down, and the first "
-        "that fails ends the test. E = 0.02 takes at least 171 answers that the cloud gets right. "
-        "If a target cannot be met, one line says what can, the status is 1, "
-        "and no file is written.\n\n"
+        "target. Every figure is measured on answers written at the threshold, because cloud "
+        "tokens change the text and so the scores. The router file gets threshold, share, task and "
+        "the model's fingerprint; with another model it is refused (status 3).\n\n"
+        "--risk E loses, with confidence 0.95, at most the share E of the answers that the cloud "
+        "alone gets right. The bound is exact (Clopper-Pearson) for questions like those of the "
+        "calibration. Thresholds are tested from the safest down, until one fails. E = 0.02 needs "
+        "at least 171 answers that the cloud gets right. If a target cannot be met, one line says "
+        "what is possible, the status is 1, and no file is written.\n\n"
         "  mizzle router calibrate --router r.safetensors --target-routed 0.05\n"
         "  mizzle router calibrate --router r.safetensors -o r2.safetensors --risk 0.02",
     .groups = groups,

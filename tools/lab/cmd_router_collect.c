@@ -47,18 +47,18 @@ static const struct option_group collect_opts = {
         { "--questions", NULL, OPTION_SIZE, &questions, "N",
           "Use the first N questions (default: all; milli: 3000)" },
         { "--labels", NULL, OPTION_STR, &labels_name, "KIND",
-          "Set what makes a token of the small model acceptable: match, citer, divergent or gain "
-          "(default: citer)" },
+          "Decide by this rule if a token is acceptable: match, citer, divergent or gain (default: "
+          "citer)" },
         { "--rollouts", NULL, OPTION_U64, &options.rollouts, "N",
-          "Write the answer to its end for N tokens at most, drawn evenly from all texts; the "
-          "other tokens that would need it are left out (default: no limit)" },
+          "Complete the answer for at most N tokens, drawn evenly from all texts; other tokens "
+          "that would need this are left out (default: no limit)" },
         { "--parallel", NULL, OPTION_SIZE, &options.calls, "N",
-          "Have up to N calls of the cloud in flight, at most 64 (default: 32)" },
+          "Keep up to N calls of the cloud in flight, at most 64 (default: 32)" },
         { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
-          "Limit what is written to the end of an answer to N tokens (default: 512; milli: 96)" },
+          "Limit the rest of an answer to N tokens (default: 512; milli: 96)" },
         { "--router", NULL, OPTION_STR, &shared_options.router, "FILE",
-          "Let answers be written with this router and the cloud, with labels citer and gain "
-          "(default: by the small model alone)" },
+          "With labels citer and gain, write answers with this router and the cloud (default: by "
+          "the small model alone)" },
         { "--threshold", NULL, OPTION_REAL, &shared_options.threshold, "T",
           "With --router, route at scores below T (default: the router's own, else 0.5)" },
         { "--tap", NULL, OPTION_STR, &tap_name, "LIST",
@@ -473,21 +473,21 @@ const struct command cmd_router_collect = {
     .name = "router collect",
     .summary = "collect samples that a router is trained on, from any pair and task",
     .description =
-        "Runs the small model over reference answers. Each token gives a sample: the hidden "
-        "state before it, and a label, 1 if the small model's own token may stand there.\n\n"
-        "Labels match: it may if it is the reference's. Labels citer: if both it and the cloud's "
-        "token are wrong, the small model continues alone from it, and it may stand if the final "
+        "Runs the small model over reference answers. Each token gives a sample: the hidden state "
+        "before it, and a label, 1 if the small model's own token may stand there.\n\n"
+        "Labels match: 1 if the token is the reference's. Labels citer: if the small model's and "
+        "the cloud's tokens are both wrong, the small model continues from its own; 1 if the final "
         "answer is right. Labels divergent: where the two models differ, the cloud continues from "
-        "the small model's token, and it may stand unless that spoils the final answer.\n\n"
-        "Labels gain: the small model writes the answer itself, and where the two models differ it "
-        "also writes on after the other token. Its token may stand unless the large model's mends "
-        "the final answer. Each sample has what the large model's token gains: 1, 0 or -1. Of the "
-        "tokens in which both models agree, one in ten is kept. Reference answers do not count.\n\n"
-        "With reference answers, the cloud is asked only where the small model is wrong. Where it "
-        "writes whole answers, a call asks for 64 tokens unless --cloud-tokens is given. The "
-        "samples are the same for any number of calls in flight. An item without a reference "
-        "answer gets the one that the cloud writes. Texts of more tokens than the model has "
-        "positions, or 4096, are left out and counted.\n\n"
+        "the small model's token; 1 unless that spoils the final answer.\n\n"
+        "Labels gain: the small model writes the answer itself. Where the two models differ, it "
+        "also continues from the large model's token. The label is 1 unless that token mends the "
+        "final answer. Each sample has the large model's gain: 1, 0 or -1. Of the tokens in which "
+        "both models agree, one in ten is kept. Reference answers are not used.\n\n"
+        "With reference answers, the cloud is asked only where the small model is wrong. Where the "
+        "cloud writes whole answers, a call asks for 64 tokens unless --cloud-tokens is given. The "
+        "samples are the same for any number of calls in flight. If an item has no reference "
+        "answer, the cloud writes one. Texts longer than the model's context, or 4096 tokens, are "
+        "left out and counted.\n\n"
         "The folder holds one safetensors file for every 16 texts. An interrupted collection "
         "continues when the same command is run again, and ends with the same bytes.\n\n"
         "  mizzle router collect -o samples\n"

@@ -40,26 +40,27 @@ static const struct option_group train_opts = {
         { "--output", "-o", OPTION_STR, &out, "FILE",
           "Write the router to this file, as safetensors" },
         { "--head", NULL, OPTION_STR, &head_name, "NAME",
-          "Train an mlp, a table over the last two ids (context), an mlp on that and on how sure "
-          "the model is, without the hidden state (combined), one on all of these (mix), or an mlp "
-          "that judges the whole answer at its first token (query); of labels gain one that weighs "
-          "what a token mends and what it spoils (gain), or that without the hidden state "
-          "(gain-none) (default: mlp)" },
+          "Train an mlp on the hidden state (mlp), a table of the last two ids (context), an mlp "
+          "on that table and the model's confidence (combined), an mlp on all of these (mix), or "
+          "an mlp that judges the whole answer at its first token (query); for labels gain an mlp "
+          "for the chances to mend and to spoil the answer (gain), or this without the hidden "
+          "state (gain-none) (default: mlp)" },
         { "--share", NULL, OPTION_FLOAT, &fit.most, "X",
           "Route at most this share of the tokens (default: 0.05)" },
         { "--width", NULL, OPTION_COUNT, &fit.width, "N",
-          "Give the hidden layer N units, but of context (default: twice the number of its "
+          "Give the hidden layer N units; not for context (default: twice the number of its "
           "inputs)" },
         { "--seed", "-s", OPTION_U64, &fit.seed, "N",
           "Seed for the held-out split, the initial weights and the training order (default: 1)" },
         { "--repeats", NULL, OPTION_COUNT, &repeats, "N",
           "Train N routers, FILE.1 to FILE.N, with seeds from --seed on. Each draws its own "
           "subjects of the samples, as many as there are, with replacement. `mizzle eval` takes "
-          "each by its name, tools/lab/study/table.py all (default: 1, FILE, on all)" },
+          "each by its name, tools/lab/study/table.py takes all (default: 1, which writes FILE "
+          "from all subjects)" },
         { "--members", NULL, OPTION_COUNT, &fit.members, "N",
           "Train N networks as one router, at most 16, whose score is their mean. Each draws its "
-          "own subjects, as with --repeats; what is held out is held out of all. The file has at "
-          "most 4 MB, so --width must be small (default: 1)" },
+          "own subjects, as with --repeats; all hold out the same subjects. The file has at most 4 "
+          "MB, so --width must be small (default: 1)" },
         { "--epochs", NULL, OPTION_SIZE, &epochs, "N",
           "Make at most N passes; training ends 5 passes after the best one (default: 40)" },
         { "--labels", NULL, OPTION_STR, &labels, "KIND",
@@ -288,8 +289,8 @@ const struct command cmd_router_train = {
     .name = "router train",
     .summary = "train a router for a small model",
     .description =
-        "Learns where the small model's own next token may not stand, from what router collect "
-        "has written. One subject in five is held out. It prints losses; the AUC of the held-out "
+        "Learns where the small model's next token is not acceptable, from the samples of router "
+        "collect. One subject in five is held out. It prints losses; the AUC of the held-out "
         "tokens, and the same among tokens that share their last two ids; the expected calibration "
         "error (ECE) and a histogram of scores. The router names the model and the task of the "
         "samples. Its threshold is provisional: router calibrate sets it.\n\n"

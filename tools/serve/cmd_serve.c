@@ -29,10 +29,10 @@ static const struct option_group server_opts = {
     "Server",
     (const struct option[]){
         { "--parallel", NULL, OPTION_SIZE, &parallel, "N",
-          "Write up to N texts at a time, 1 to 64; the memory of each is taken when it is first "
-          "needed (default: 8)" },
+          "Write up to N texts at a time, 1 to 64; memory for each is allocated when first needed "
+          "(default: 8)" },
         { "--max-queue", NULL, OPTION_SIZE, &queue, "N",
-          "Let N texts wait for their turn; requests beyond get status 503 (default: 256)" },
+          "Let N texts wait for their turn; further requests get status 503 (default: 256)" },
         { "--context", "-c", OPTION_COUNT, &context, "N",
           "Keep a context of N tokens for each text, its prompt included (default: 4096, or the "
           "model's maximum if that is less)" },
@@ -42,8 +42,8 @@ static const struct option_group server_opts = {
         { "--cors-origin", NULL, OPTION_STR, &origin, "ORIGIN",
           "Let pages of this site call, such as http://localhost:3000 (default: none)" },
         { "--log", NULL, OPTION_FLAG, &log_requests, NULL,
-          "Print a line on stderr for each request: method, status, time, tokens, those of the "
-          "cloud, client and path; never text" },
+          "Print a line on stderr for each request: method, status, time, tokens, cloud tokens, "
+          "client and path; never text" },
         { "--grace", NULL, OPTION_SIZE, &grace, "S",
           "Give requests in progress S seconds to finish after a signal (default: 2)" },
         OPTION_END,
@@ -58,7 +58,7 @@ static const struct option_brief brief[] = {
     { "--context", "Context of each text, in tokens" },
     OPTION_BRIEF_MODELS,
     { "--router", "Router (the model's)" },
-    { "--policy", "What scores tokens; --help all lists the ways" },
+    { "--policy", "Source of the scores; --help all lists them" },
     { "--threshold", "Route tokens that score below T (the router's)" },
     { "--max-cloud-tokens", "Request at most N tokens in all" },
     { NULL, NULL },
@@ -199,25 +199,24 @@ const struct command cmd_serve = {
     .summary = "serve the routed model through OpenAI's API, with a page",
     .description =
         "Answers the requests of OpenAI's clients (/v1/chat/completions, /v1/completions, "
-        "/v1/models), whole or streamed, and shows a page at / on which one can see who wrote each "
-        "token, why, and at what cost. Many texts are written at a time; each is the one that it "
-        "would be alone.\n\n"
-        "The routed model has the name of its file. With :edge behind it, the small model writes "
-        "alone, and with :cloud the large one, or nobody. Names without these endings mean the "
-        "routed model.\n\n"
+        "/v1/models), whole or streamed, and shows a page at / with each token's writer, reason "
+        "and cost. Many texts are written at a time; other requests never change a text.\n\n"
+        "The routed model has the name of its file. If :edge follows the name, the small model "
+        "writes alone; if :cloud follows, only the large model writes, and its failure is an "
+        "error. Names without these endings mean the routed model.\n\n"
         "A missing temperature means 0. An object \"mizzle\" in a request may hold policy, "
-        "threshold, ahead, cloud (auto, required or off), max_cloud_tokens, private "
-        "(patterns, which are added to those of --private-file) and trace; the reply has one as "
-        "well, with what the text has cost.\n\n"
+        "threshold, ahead, cloud (auto, required or off), max_cloud_tokens, private (patterns, "
+        "added to those of --private-file) and trace. The reply has such an object, too, with the "
+        "cost of the text.\n\n"
         "echo with logprobs scores a prompt, as lm-evaluation-harness does; the small model is "
         "scored, and nothing is sent to the cloud.\n\n"
         "Without -m, the demo pair is served, both models in this process. The server prints "
         "\"listening on URL\" on stderr when it is ready; until then requests get status 503. It "
         "stops on SIGTERM or SIGHUP (status 0) or SIGINT (status 130) and gives requests in "
         "progress two seconds (--grace) to finish. It says on stderr when the cloud is lost and "
-        "when it is back. It can write no file but that of --answers, where the system can "
-        "guarantee that. The key is not asked for by /health and the page's own files; the page "
-        "asks for it.\n\n"
+        "when it is back. If the system can guarantee this, the server can write no file except "
+        "that of --answers. /health and the page's own files need no key; the page asks for the "
+        "key.\n\n"
         "  mizzle serve\n"
         "  mizzle serve -m qwen2.5-0.5b.gguf --cloud-url http://server:8080\n"
         "  curl http://127.0.0.1:8080/v1/completions --json '{\"prompt\":\"Hello\"}'",

@@ -20,8 +20,8 @@ const struct option_group listen_option_rows = {
           "Listen on this address; one that other machines can reach requires a key (default: "
           "127.0.0.1)" },
         { "--api-key-file", NULL, OPTION_STR, &key_file, "FILE",
-          "Require the API key in this file where a request could tell or cost something (default: "
-          "the key in MIZZLE_SERVE_KEY, else none)" },
+          "Require the API key in this file, except for /health and the page's files (default: the "
+          "key in MIZZLE_SERVE_KEY, else none)" },
         { "--tls-cert", NULL, OPTION_STR, &tls, "FILE",
           "Serve https with the certificate and the private key in this PEM file (default: http)" },
         OPTION_END,
