@@ -3,9 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/math.h"
 #include "kernels/sys/base.h"
-#include "router/binomial.h"
 #include "router/learn/calibrate.h"
 
 /* One answer as it is at every threshold in (low, high]; with a tie, only at `high`. */
@@ -26,12 +24,9 @@ struct calibration {
     struct calibrate_source source;
     struct calibrate_item *items; /* [source.n] */
     float tie;                    /* at the thresholds that are measured now */
-    size_t written;
 };
 
-/* Every eighth answer suggests thresholds to calibrate_risk, and the others are tested. */
-enum calibrate_part { PART_ALL, PART_GRID, PART_TEST };
-enum { GRID_EVERY = 8, UNTIE_STEPS = 8 };
+enum { UNTIE_STEPS = 8 };
 
 /* A result, and the thresholds (low, high] that have the same one. */
 struct calibrate_state {
@@ -70,11 +65,6 @@ void calibrate_close(struct calibration *c)
     free(c);
 }
 
-size_t calibrate_written(const struct calibration *c)
-{
-    return c->written;
-}
-
 /* Return item i's text at the latest threshold. */
 static const struct calibrate_text *calibrate_now(const struct calibration *c, size_t i)
 {
@@ -90,11 +80,6 @@ static bool calibrate_fits(const struct calibration *c, const struct calibrate_t
         return !(threshold < t->high) && threshold <= t->high && !(t->tie < c->tie) &&
                t->tie <= c->tie;
     return threshold > t->low && threshold <= t->high;
-}
-
-static bool calibrate_in_part(size_t i, enum calibrate_part part)
-{
-    return part == PART_ALL || (i % GRID_EVERY == 0) == (part == PART_GRID);
 }
 
 /* Fill a new text from an answer of the source: copy its scores and find its interval. */
@@ -135,15 +120,13 @@ static bool calibrate_knows(struct calibration *c, size_t i, float threshold)
     return false;
 }
 
-/* Begin the texts of a part from *next on, as many as there is room for. */
-static int calibrate_begin(struct calibration *c, size_t *next, float threshold,
-                           enum calibrate_part part, struct err *err)
+/* Begin the texts from *next on, as many as there is room for. */
+static int calibrate_begin(struct calibration *c, size_t *next, float threshold, struct err *err)
 {
     const struct calibrate_source *s = &c->source;
     int rc = OK;
     for (; s->begin && *next < s->n; ++*next)
-        if (calibrate_in_part(*next, part) && !calibrate_knows(c, *next, threshold) &&
-            !s->begin(s->arg, *next, threshold, &rc, err))
+        if (!calibrate_knows(c, *next, threshold) && !s->begin(s->arg, *next, threshold, &rc, err))
             break;
     return rc;
 }
@@ -162,21 +145,16 @@ static int calibrate_write(struct calibration *c, size_t i, float threshold, str
     int rc = c->source.answer(c->source.arg, i, threshold, &a, err);
     if (rc == OK)
         rc = calibrate_keep(&more[item->n], &a, threshold, c->tie, err);
-    if (rc == OK) {
+    if (rc == OK)
         item->now = item->n++;
-        c->written++;
-    }
     return rc;
 }
 
-/* Return the standard error of the share over the items of a part. */
-static double calibrate_error(const struct calibration *c, const struct calibrate_result *r,
-                              enum calibrate_part part)
+/* Return the standard error of the share over the items. */
+static double calibrate_error(const struct calibration *c, const struct calibrate_result *r)
 {
     double squares = 0, n = (double)r->answers;
     for (size_t i = 0; i < c->source.n; i++) {
-        if (!calibrate_in_part(i, part))
-            continue;
         const struct calibrate_answer *a = &calibrate_now(c, i)->a;
         double above = (double)a->cloud - r->share * (double)a->tokens;
         squares += above * above;
@@ -184,9 +162,9 @@ static double calibrate_error(const struct calibration *c, const struct calibrat
     return n > 1 && r->tokens ? sqrt(squares * n / (n - 1)) / (double)r->tokens : 0;
 }
 
-/* Measure a threshold on a part of the answers. */
+/* Measure a threshold. */
 static int calibrate_measure(struct calibrate_state *out, struct calibration *c, float threshold,
-                             enum calibrate_part part, struct err *err)
+                             struct err *err)
 {
     struct calibrate_result r = { .threshold = threshold, .tie = c->tie, .reached = true };
     out->low = -INFINITY;
@@ -194,9 +172,7 @@ static int calibrate_measure(struct calibrate_state *out, struct calibration *c,
     if (c->source.tie)
         *c->source.tie = c->tie;
     for (size_t i = 0, next = 0; i < c->source.n; i++) {
-        if (!calibrate_in_part(i, part))
-            continue;
-        int rc = calibrate_begin(c, &next, threshold, part, err);
+        int rc = calibrate_begin(c, &next, threshold, err);
         if (rc == OK)
             rc = calibrate_write(c, i, threshold, err);
         if (rc != OK)
@@ -210,7 +186,7 @@ static int calibrate_measure(struct calibrate_state *out, struct calibration *c,
         out->high = t->high < out->high ? t->high : out->high;
     }
     r.share = r.tokens ? (double)r.cloud / (double)r.tokens : 0;
-    r.share_error = calibrate_error(c, &r, part);
+    r.share_error = calibrate_error(c, &r);
     out->r = r;
     return OK;
 }
@@ -219,7 +195,7 @@ int calibrate_at(struct calibrate_result *out, struct calibration *c, float thre
                  struct err *err)
 {
     struct calibrate_state s;
-    int rc = calibrate_measure(&s, c, threshold, PART_ALL, err);
+    int rc = calibrate_measure(&s, c, threshold, err);
     if (rc == OK)
         *out = s.r;
     return rc;
@@ -231,19 +207,17 @@ static int calibrate_by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Set *out to the threshold below which this share of the current scores of a part lies. */
-static int calibrate_guess(float *out, struct calibration *c, double share,
-                           enum calibrate_part part, struct err *err)
+/* Set *out to the threshold below which this share of the current scores lies. */
+static int calibrate_guess(float *out, struct calibration *c, double share, struct err *err)
 {
     size_t n = 0, at = 0;
     for (size_t i = 0; i < c->source.n; i++)
-        if (calibrate_in_part(i, part)) /* others are perhaps not written yet */
-            n += calibrate_now(c, i)->scored;
+        n += calibrate_now(c, i)->scored;
     float *sorted = malloc((n + 1) * sizeof(*sorted));
     if (!sorted)
         return err_set(err, ERR_NOMEM, "calibration: out of memory");
     for (size_t i = 0; i < c->source.n; i++)
-        for (size_t k = 0; calibrate_in_part(i, part) && k < calibrate_now(c, i)->scored; k++)
+        for (size_t k = 0; k < calibrate_now(c, i)->scored; k++)
             sorted[at++] = calibrate_now(c, i)->scores[k];
     qsort(sorted, n, sizeof(*sorted), calibrate_by_value);
     size_t k = (size_t)(share * (double)n + 0.5);
@@ -299,7 +273,7 @@ static int calibrate_next(float *t, struct calibrate_search *s, struct calibrati
     bool halve = s->has_hi ? step % 3 == 2 : step >= 8;
     int rc = OK;
     if (!halve) {
-        rc = calibrate_guess(t, c, s->target, PART_ALL, err);
+        rc = calibrate_guess(t, c, s->target, err);
         if (!s->has_hi && *t <= from)
             *t = calibrate_step(from, to, 0);
         halve = !(*t > from && *t <= to);
@@ -312,7 +286,7 @@ static int calibrate_next(float *t, struct calibrate_search *s, struct calibrati
 static int calibrate_search_run(struct calibrate_search *s, struct calibration *c, struct err *err)
 {
     struct calibrate_state at;
-    int rc = calibrate_measure(&at, c, 0, PART_ALL, err);
+    int rc = calibrate_measure(&at, c, 0, err);
     for (size_t step = 0; rc == OK; step++) {
         float t = 0;
         if (calibrate_misses(s, &at)) {
@@ -326,7 +300,7 @@ static int calibrate_search_run(struct calibrate_search *s, struct calibration *
             break;
         rc = calibrate_next(&t, s, c, step, err);
         if (rc == OK)
-            rc = calibrate_measure(&at, c, t, PART_ALL, err);
+            rc = calibrate_measure(&at, c, t, err);
     }
     return rc;
 }
@@ -366,13 +340,13 @@ static int calibrate_untie(struct calibrate_result *out, struct calibration *c,
     double low = s->lo.r.share, high = s->has_hi ? s->hi.r.share : 1, from = 0, to = 1;
     float score = s->lo.high;
     struct calibrate_state at;
-    int rc = score <= 1 ? calibrate_measure(&at, c, score, PART_ALL, err) : OK; /* known */
+    int rc = score <= 1 ? calibrate_measure(&at, c, score, err) : OK; /* known */
     if (rc != OK || !(score <= 1) || calibrate_count_tied(c, score) < 2)
         return rc;
     for (size_t step = 0; rc == OK && !out->reached && step < UNTIE_STEPS; step++) {
         double part = from + (to - from) * (s->target - low) / (high - low);
         c->tie = (float)part;
-        if ((rc = calibrate_measure(&at, c, score, PART_ALL, err)) != OK)
+        if ((rc = calibrate_measure(&at, c, score, err)) != OK)
             break;
         at.r.reached = calibrate_near(s, &at);
         bool below = calibrate_misses(s, &at);
@@ -398,60 +372,4 @@ int calibrate_find(struct calibrate_result *out, struct calibration *c, double t
     bool below = s.has_lo && !hi;
     *out = calibrate_settle(below ? &s.lo : &s.hi, lo || hi);
     return c->source.tie && below && !lo ? calibrate_untie(out, c, &s, err) : OK;
-}
-
-/* Shares whose thresholds calibrate_risk tests, in this order. */
-static const double calibrate_order[] = { 1,    0.7,    0.5,   0.4,    0.3,   0.25,   0.2,
-                                          0.16, 0.13,   0.11,  0.1,    0.09,  0.08,   0.07,
-                                          0.06, 0.05,   0.045, 0.04,   0.035, 0.03,   0.025,
-                                          0.02, 0.0175, 0.015, 0.0125, 0.01,  0.0075, 0.005 };
-
-/* Test one threshold: measure it and set the figures of the risk. */
-static int calibrate_test(struct calibrate_result *out, struct calibration *c, float threshold,
-                          const unsigned char *right, double risk, double confidence,
-                          struct err *err)
-{
-    struct calibrate_state s;
-    int rc = calibrate_measure(&s, c, threshold, PART_TEST, err);
-    if (rc != OK)
-        return rc;
-    *out = s.r;
-    for (size_t i = 0; i < c->source.n; i++) {
-        if (!calibrate_in_part(i, PART_TEST) || calibrate_now(c, i)->a.left_out || !right[i])
-            continue;
-        out->cloud_right++;
-        out->lost += !calibrate_now(c, i)->a.right;
-    }
-    out->bound = binomial_upper(out->lost, out->cloud_right, confidence);
-    out->reached = out->bound <= risk;
-    return OK;
-}
-
-int calibrate_risk(struct calibrate_result *out, struct calibration *c, const unsigned char *right,
-                   double risk, double confidence, struct err *err)
-{
-    const size_t count = sizeof(calibrate_order) / sizeof(calibrate_order[0]);
-    float order[sizeof(calibrate_order) / sizeof(calibrate_order[0]) + 1] = { 0 };
-    struct calibrate_state grid;
-    struct calibrate_result next;
-    int rc = calibrate_measure(&grid, c, 0, PART_GRID, err);
-    for (size_t i = 0; rc == OK && i < count; i++)
-        rc = calibrate_guess(&order[i], c, calibrate_order[i], PART_GRID, err);
-    for (size_t i = 0; rc == OK && i <= count; i++) { /* the last one, 0, is the edge alone */
-        rc = calibrate_test(&next, c, order[i], right, risk, confidence, err);
-        if (rc == OK && (next.reached || !i))
-            *out = next;
-        if (rc == OK && !next.reached)
-            break;
-    }
-    return rc;
-}
-
-size_t calibrate_needed(double risk, double confidence)
-{
-    /* (1 - risk)^n <= 1 - confidence */
-    double most = (double)(SIZE_MAX / 2);
-    double each = -log_f64(1 - risk), n = each > 0 ? -log_f64(1 - confidence) / each : most;
-    double all = ceil(ceil(n) * GRID_EVERY / (GRID_EVERY - 1));
-    return all < 1 ? 1 : all < most ? (size_t)all : SIZE_MAX / 2;
 }

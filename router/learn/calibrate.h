@@ -8,18 +8,7 @@
  * are routed. Let L be the largest score below t and H the least score that is not: then the answer
  * is the same at every threshold in (L, H]. So an answer is written again only when the threshold
  * leaves this interval, and a search ends, exactly, when no threshold is left between the two that
- * bracket the target. It ends in any case, after at most CALIBRATE_STEPS thresholds.
- *
- * The bound on the risk. An answer is lost if the cloud alone gets it right and the router does
- * not. If items are drawn independently, the number of lost ones among those that the cloud gets
- * right is binomial, whatever the router is, and its rate has the exact upper bound of Clopper and
- * Pearson (Biometrika 26, 1934). Taking the best of many thresholds would void that bound. So the
- * thresholds are tested in an order that is fixed before any outcome is seen, from the safest down,
- * and the first that fails ends the test (fixed-sequence testing; Angelopoulos et al., "Learn then
- * Test", arXiv 2110.01052, 2021): a wrong threshold can pass only if the first wrong one in the
- * order does, so one test's error holds for all, with no correction, and even if the risk does not
- * fall with the threshold. The thresholds must not depend on the tested answers either. Hence they
- * are quantiles of the scores of every eighth answer, and those answers are not tested. */
+ * bracket the target. It ends in any case, after at most CALIBRATE_STEPS thresholds. */
 #ifndef ROUTER_LEARN_CALIBRATE_H
 #define ROUTER_LEARN_CALIBRATE_H
 
@@ -68,9 +57,6 @@ struct calibrate_result {
     /* Standard error of that share on other items like these, each of which is one draw (ratio
      * estimator); 0 of fewer than two. */
     double share_error;
-    /* By calibrate_risk alone; else 0. */
-    size_t cloud_right, lost; /* tested answers that the cloud gets right; the lost ones of these */
-    double bound;             /* upper bound on the rate of lost answers */
 };
 
 /* Open a calibration. The source is copied; its arg is borrowed. Several targets of one policy may
@@ -78,9 +64,6 @@ struct calibrate_result {
 int calibrate_open(struct calibration **out, const struct calibrate_source *source,
                    struct err *err);
 void calibrate_close(struct calibration *c); /* NULL is fine */
-
-/* Return how many answers the source has written for this calibration. */
-size_t calibrate_written(const struct calibration *c);
 
 /* All functions below return OK, the source's errors or ERR_NOMEM. With OK, *out is set. */
 
@@ -97,17 +80,5 @@ int calibrate_at(struct calibrate_result *out, struct calibration *c, float thre
  * target; if even threshold 0 routes more, it is that one. */
 int calibrate_find(struct calibrate_result *out, struct calibration *c, double target,
                    struct err *err);
-
-/* Find the least share, in steps, at which with this confidence at most `risk` of the answers that
- * the cloud alone gets right are lost (both in (0, 1)). right[n] is 1 for items that the cloud
- * alone gets right. Figures are those of the tested answers. reached is false if the safest
- * threshold, which is the first in the order, already fails. */
-int calibrate_risk(struct calibrate_result *out, struct calibration *c, const unsigned char *right,
-                   double risk, double confidence, struct err *err);
-
-/* Return how many answers, of those in calibrate_open, have to be right by the cloud so that the
- * bound can hold: with no loss at all among the seven in eight that are tested. It saturates at
- * SIZE_MAX / 2. risk and confidence in (0, 1). */
-size_t calibrate_needed(double risk, double confidence);
 
 #endif

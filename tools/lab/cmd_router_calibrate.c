@@ -19,9 +19,8 @@
 enum { QUESTIONS = 400, MILLI_TOKENS = 96, FILE_TOKENS = 512 };
 
 static const char *out_path;
-static size_t questions, max_tokens;            /* 0: not given */
-static const double confidence = (double)0.95f; /* of --risk */
-static float target_routed = NAN, risk = NAN;
+static size_t questions, max_tokens; /* 0: not given */
+static float target_routed = NAN;
 static bool quiet;
 
 static const struct option_group calibrate_opts = {
@@ -32,9 +31,7 @@ static const struct option_group calibrate_opts = {
         { "--output", "-o", OPTION_STR, &out_path, "FILE",
           "Write the router to this file (default: replace that of --router)" },
         { "--target-routed", NULL, OPTION_FLOAT, &target_routed, "X",
-          "Route this share of the tokens, 0 to 1" },
-        { "--risk", NULL, OPTION_FLOAT, &risk, "E",
-          "Route the smallest share that loses at most the share E of the cloud's right answers" },
+          "Route this share of the tokens, 0 to 1; required" },
         { "--questions", NULL, OPTION_COUNT, &questions, "N",
           "Ask N questions, of a file spread evenly (default: 400, or all if there are fewer)" },
         { "--n-predict", "-n", OPTION_COUNT, &max_tokens, "N",
@@ -55,28 +52,18 @@ struct calibrating {
     struct asking asking;
     struct eval_plan plan; /* of items for calibration alone */
     struct eval_run run;
-    struct eval_entry router, always; /* the router's policy, and the cloud alone */
-    unsigned char *cloud_right;       /* [n], or NULL if the cloud alone was not asked */
-    size_t cloud_hits, cloud_answers;
-    struct calibrate_result edge, found; /* found: at the threshold, over all answers */
-    struct calibrate_result tested;      /* --risk: over the tested ones */
+    struct eval_entry router; /* the router's policy */
+    struct calibrate_result edge, found;
 };
 
 /* Refuse what contradicts itself or is out of range; read the form of prompts. */
 static int cmd_router_calibrate_check(struct err *err)
 {
-    int targets = !isnan(target_routed) + !isnan(risk);
-    if (!shared_options.router)
-        return err_set(err, ERR_ARG, "expected --router FILE");
-    if (targets != 1)
-        return err_set(err, ERR_ARG, "expected one of --target-routed and --risk, found %s",
-                       targets ? "both" : "none");
-    if (!isnan(target_routed) && !(target_routed >= 0 && target_routed <= 1))
+    if (!shared_options.router || isnan(target_routed))
+        return err_set(err, ERR_ARG, "expected --router FILE and --target-routed X");
+    if (!(target_routed >= 0 && target_routed <= 1))
         return err_set(err, ERR_ARG, "--target-routed: expected 0 to 1, found %g",
                        (double)target_routed);
-    if (!isnan(risk) && !(risk > 0 && risk < 1))
-        return err_set(err, ERR_ARG, "--risk: expected a value between 0 and 1, found %g",
-                       (double)risk);
     if (strcmp(shared_options.cloud, "required") != 0)
         return err_set(err, ERR_ARG, "--cloud: expected required, found %s", shared_options.cloud);
     shared_task.stream = TASK_CALIBRATE;
@@ -125,60 +112,26 @@ static int cmd_router_calibrate_open(struct calibrating *c, struct err *err)
     c->run.asking = &c->asking;
     c->run.all = 1;
     c->router = (struct eval_entry){ .policy = c->asking.routing.how.policy, .label = "router" };
-    c->always = (struct eval_entry){ .policy = POLICY_ALWAYS, .label = "cloud alone" };
     return asking_prepare(&c->asking, items->task, items->at, items->n, err);
 }
 
 static void cmd_router_calibrate_close(struct calibrating *c)
 {
-    free(c->cloud_right);
     eval_run_end(&c->run);
     progress_end(c->run.progress);
     asking_close(&c->asking);
     eval_plan_close(&c->plan);
 }
 
-/* Let the cloud alone answer. */
-static int ask_cloud_alone(struct calibrating *c, struct err *err)
-{
-    const size_t n = c->plan.calibration.n;
-    const struct calibrate_source all = eval_run_source(&c->run, &c->always);
-    c->cloud_right = calloc(n, 1);
-    if (!c->cloud_right)
-        return err_set(err, ERR_NOMEM, "out of memory");
-    for (size_t i = 0, next = 0; i < n; i++) {
-        struct calibrate_answer one;
-        int rc = OK;
-        while (next < n && all.begin(all.arg, next, NAN, &rc, err))
-            next++;
-        if (rc == OK)
-            rc = all.answer(all.arg, i, NAN, &one, err);
-        if (rc != OK)
-            return rc;
-        c->cloud_right[i] = one.right;
-        c->cloud_hits += one.right;
-        c->cloud_answers += !one.left_out;
-    }
-    return OK;
-}
-
-/* Find the threshold. The cloud alone is asked only for a risk, as on a real network it takes
- * twenty times as long as the calibration. */
+/* Find the threshold, and what the edge reaches alone. */
 static int find_threshold(struct calibrating *c, struct err *err)
 {
-    struct calibrate_result *r = &c->tested;
-    int rc = isnan(risk) ? OK : ask_cloud_alone(c, err);
     const struct calibrate_source source = eval_run_source(&c->run, &c->router);
+    int rc = calibrate_open(&c->run.calibration, &source, err);
     if (rc == OK)
-        rc = calibrate_open(&c->run.calibration, &source, err);
-    if (rc == OK && !isnan(target_routed))
-        rc = calibrate_find(r, c->run.calibration, (double)target_routed, err);
-    else if (rc == OK)
-        rc = calibrate_risk(r, c->run.calibration, c->cloud_right, (double)risk, confidence, err);
+        rc = calibrate_find(&c->found, c->run.calibration, (double)target_routed, err);
     if (rc == OK)
         rc = calibrate_at(&c->edge, c->run.calibration, 0, err);
-    if (rc == OK)
-        rc = calibrate_at(&c->found, c->run.calibration, r->threshold, err);
     progress_end(c->run.progress);
     c->run.progress = NULL;
     if (rc != ERR_NET && rc != ERR_REMOTE)
@@ -188,29 +141,6 @@ static int find_threshold(struct calibrating *c, struct err *err)
                    "%.300s; a token was not given, after %zu of %zu answers of a pass; the same "
                    "command begins again, and with --answers FILE asks for nothing twice",
                    why.msg, c->run.answered, c->plan.calibration.n);
-}
-
-/* Say why the target cannot be met, and what can. */
-static void explain_failure(struct err *why, const struct calibrating *c)
-{
-    const struct calibrate_result *r = &c->tested;
-    if (!isnan(target_routed)) {
-        err_set(why, OK,
-                "--target-routed %g: the scores do not tell the tokens apart: any threshold routes "
-                "none of them or far more",
-                (double)target_routed);
-    } else if (!c->cloud_hits) {
-        err_set(why, OK, "--risk %g: the cloud alone gets none of %zu answers right", (double)risk,
-                c->cloud_answers);
-    } else {
-        double needed = (double)calibrate_needed((double)risk, confidence);
-        err_set(why, OK,
-                "--risk %g: with %.2f %% of the tokens routed, %zu of %zu answers are lost, which "
-                "proves at most %.2f %% with confidence %g; that takes at least %.0f questions, "
-                "found %zu",
-                (double)risk, 100 * r->share, r->lost, r->cloud_right, 100 * r->bound, confidence,
-                ceil(needed * (double)c->cloud_answers / (double)c->cloud_hits), c->cloud_answers);
-    }
 }
 
 /* Write the router with its threshold and what it was calibrated for. */
@@ -258,7 +188,7 @@ static void print_share(const struct calibrate_result *r)
 
 static void print_found(const struct calibrating *c)
 {
-    const struct calibrate_result *r = &c->found, *t = &c->tested;
+    const struct calibrate_result *r = &c->found;
     printf("%-15s %s, %zu answers, %zu left out, %zu tokens\n", "calibrated on",
            task_name(c->plan.calibration.task), r->answers, c->plan.calibration.n - r->answers,
            r->tokens);
@@ -266,21 +196,16 @@ static void print_found(const struct calibrating *c)
            kvcache_name(c->asking.kv));
     printf("%-15s %.6f\n", "threshold", (double)r->threshold);
     printf("%-15s %.2f %% of the tokens%s\n", "routed", 100 * r->share,
-           t->reached ? "" : ", the nearest share below the target");
+           r->reached ? "" : ", the nearest share below the target");
     print_share(r);
     print_accuracy("accuracy", r->right, r->answers);
     print_accuracy("edge alone", c->edge.right, c->edge.answers);
-    print_accuracy("cloud alone", c->cloud_hits, c->cloud_answers);
-    if (!isnan(risk))
-        printf("%-15s %zu of %zu answers; at most %.2f %% with confidence %g\n", "lost", t->lost,
-               t->cloud_right, 100 * t->bound, confidence);
     printf("%-15s %s\n", "written to", out_path ? out_path : shared_options.router);
 }
 
 /* Calibrate with checked options; *status is what the command ends with if the result is OK. */
 static int cmd_router_calibrate_run(struct calibrating *c, int *status, struct err *err)
 {
-    struct err why;
     int rc = output_file_check(out_path ? out_path : shared_options.router, err);
     if (rc == OK)
         rc = cmd_router_calibrate_open(c, err);
@@ -288,11 +213,12 @@ static int cmd_router_calibrate_run(struct calibrating *c, int *status, struct e
         rc = find_threshold(c, err);
     if (rc != OK)
         return rc;
-    const struct calibrate_result *r = &c->tested;
-    if (!r->reached &&
-        (isnan(target_routed) || r->share <= 0 || r->share > (double)target_routed)) {
-        explain_failure(&why, c);
-        fprintf(stderr, "mizzle router calibrate: %s\n", why.msg);
+    const struct calibrate_result *r = &c->found;
+    if (!r->reached && (r->share <= 0 || r->share > (double)target_routed)) {
+        fprintf(stderr,
+                "mizzle router calibrate: --target-routed %g: the scores do not tell the tokens "
+                "apart: any threshold routes none of them or far more\n",
+                (double)target_routed);
         *status = EXIT_FAILED;
         return OK;
     }
@@ -309,7 +235,7 @@ static void cmd_router_calibrate_begin(void)
 
 static int cmd_router_calibrate_main(int n, char **args, struct err *err)
 {
-    struct calibrating c = { .tested = { 0 } };
+    struct calibrating c = { .found = { 0 } };
     (void)n, (void)args;
     int rc = cmd_router_calibrate_check(err);
     if (rc != OK)
@@ -323,19 +249,15 @@ static int cmd_router_calibrate_main(int n, char **args, struct err *err)
 
 const struct command cmd_router_calibrate = {
     .name = "router calibrate",
-    .summary = "set a router's threshold for a share or a risk",
+    .summary = "set a router's threshold for a share of the tokens",
     .description =
-        "Runs edge, router and cloud on the calibration questions and finds the threshold for one "
-        "target. Every figure is measured on answers written at the threshold, because cloud "
-        "tokens change the text and so the scores. The router file gets threshold, share, task and "
-        "the model's fingerprint; with another model it is refused (status 3).\n\n"
-        "--risk E loses, with confidence 0.95, at most the share E of the answers that the cloud "
-        "alone gets right. The bound is exact (Clopper-Pearson) for questions like those of the "
-        "calibration. Thresholds are tested from the safest down, until one fails. E = 0.02 needs "
-        "at least 171 answers that the cloud gets right. If a target cannot be met, one line says "
-        "what is possible, the status is 1, and no file is written.\n\n"
-        "  mizzle router calibrate --router r.safetensors --target-routed 0.05\n"
-        "  mizzle router calibrate --router r.safetensors -o r2.safetensors --risk 0.02",
+        "Runs edge, router and cloud on the calibration questions and finds the threshold for a "
+        "share of the tokens. Every figure is measured on answers written at the "
+        "threshold, because cloud tokens change the text and so the scores. The router file gets "
+        "threshold, share, task and the model's fingerprint; with another model it is refused "
+        "(status 3).\n\n"
+        "If the share cannot be met, one line says so, the status is 1, and no file is written.\n\n"
+        "  mizzle router calibrate --router r.safetensors --target-routed 0.05",
     .groups = groups,
     .begin = cmd_router_calibrate_begin,
     .run = cmd_router_calibrate_main,

@@ -1,6 +1,7 @@
-/* Which sign of failure is told, and when none is. */
+/* Which sign of failure is told, and when none is; the exact bounds that this rests on. */
 #include <string.h>
 
+#include "router/binomial.h"
 #include "tests/support/test.h"
 #include "tools/run/signs.h"
 
@@ -68,8 +69,40 @@ static void test_network(void)
     CHECK(!signs_tell(line, &s));
 }
 
+/* Bounds computed in fractions of integers, by bisection to 2^-56. */
+static void test_bound(void)
+{
+    static const struct {
+        size_t k, n;
+        double confidence, bound;
+    } known[] = { { 0, 149, 0.95, 0.019904816220685 },  { 0, 1, 0.95, 0.95 },
+                  { 0, 10, 0.95, 0.258865550893052 },   { 1, 10, 0.95, 0.394163302436505 },
+                  { 5, 10, 0.95, 0.777558898991871 },   { 9, 10, 0.95, 0.994883803108176 },
+                  { 3, 100, 0.95, 0.075710793749830 },  { 12, 300, 0.9, 0.058699365622835 },
+                  { 2, 313, 0.95, 0.019976770050001 },  { 7, 50, 0.5, 0.152362690456149 },
+                  { 40, 50, 0.99, 0.912996034960491 },  { 1, 20, 0.025, 0.012348527170295 },
+                  { 20, 400, 0.999, 0.092966042854262 } };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        double b = binomial_upper(known[i].k, known[i].n, known[i].confidence);
+        CHECK(fabs(b - known[i].bound) < 1e-13);
+    }
+    CHECK(binomial_upper(10, 10, 0.95) == 1 && binomial_upper(0, 0, 0.95) == 1);
+    CHECK(binomial_upper(3, 10, 1) == 1 && binomial_upper(3, 10, (double)NAN) == 1);
+    CHECK(binomial_upper(3, 10, 0) == 0);
+    double low, high; /* two-sided, of 22 in 88; of nothing; all of ten */
+    binomial_interval(&low, &high, 22, 88, 0.95);
+    CHECK(fabs(low - 0.16378009388236953) < 1e-12 && fabs(high - 0.3536837117756232) < 1e-12);
+    binomial_interval(&low, &high, 0, 0, 0.95);
+    CHECK(low == 0 && high == 1);
+    binomial_interval(&low, &high, 10, 10, 0.95);
+    CHECK(fabs(low - 0.6915028921812392) < 1e-12 && high == 1);
+    double p = binomial_upper(0, 100000000, 0.95), q = binomial_upper(500000, 1000000, 0.95);
+    CHECK(p > 2.99e-8 && p < 3.0e-8 && q > 0.5008 && q < 0.5009);
+}
+
 int main(void)
 {
+    test_bound();
     test_none();
     test_threshold();
     test_weak();
