@@ -41,8 +41,6 @@ static void batch_lay_out(struct batch *b, struct layout *l, const struct model_
     b->up = layout_take(l, n * b->ld_f, f);
     b->out = layout_take(l, n * b->ld_h, f);
     b->final = layout_take(l, n * b->ld_h, f);
-    b->post = layout_take(l, n * b->ld_h, f);
-    b->kept = layout_take(l, c->layers + 1, sizeof(*b->kept));
     b->act.q = layout_take(l, n * wide, 1);
     b->act.scale = layout_take(l, n * (wide / GROUP + 1), f);
     b->act.bias = layout_take(l, n * (wide / GROUP + 1), sizeof(int32_t));
@@ -149,8 +147,6 @@ void batch_close(struct batch *b)
 {
     if (!b)
         return;
-    for (size_t i = 0; b->kept && i <= b->m->config.layers; i++)
-        os_free(b->kept[i], BATCH_ROWS * b->ld_h * sizeof(float));
     os_free(b->parts, b->parts_bytes);
     os_free(b->logits, b->logits_room * b->ld_v * sizeof(float));
     os_free(b->arena, b->bytes);
@@ -230,33 +226,9 @@ int batch_eval(struct batch *b, struct batch_part *parts, size_t count, const _A
     return OK;
 }
 
-int batch_keep(struct batch *b, const struct taps *t, struct err *err)
+const float *batch_hidden(const struct batch *b, size_t row)
 {
-    size_t layers = b->m->config.layers, bytes = BATCH_ROWS * b->ld_h * sizeof(float);
-    for (size_t i = 0; i <= t->more; i++) {
-        int layer = t->at[i];
-        if (layer > 0 && (size_t)layer > layers)
-            return err_set(err, ERR_ARG,
-                           "tap: expected layers of 1 to %zu, as the model has, found %d", layers,
-                           layer);
-        if (layer > 0 && !b->kept[layer] && !(b->kept[layer] = os_alloc(bytes)))
-            return err_set(err, ERR_NOMEM, "tap: no memory for the states of layer %d", layer);
-    }
-    return OK;
-}
-
-const float *batch_hidden(const struct batch *b, int tap, size_t row)
-{
-    const float *x = tap > 0 ? b->kept[tap] : tap == TAP_FINAL ? b->final : b->post;
-    return x ? x + row * b->ld_h : NULL;
-}
-
-const float *batch_states(const struct batch *b, const struct taps *t, size_t row, float *room)
-{
-    size_t hidden = b->m->config.hidden;
-    for (size_t i = 0; t->more && i <= t->more; i++)
-        memcpy(room + i * hidden, batch_hidden(b, t->at[i], row), hidden * sizeof(*room));
-    return t->more ? room : batch_hidden(b, t->at[0], row);
+    return b->final + row * b->ld_h;
 }
 
 const float *batch_logits_at(const struct batch *b, size_t row)

@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "kernels/sys/base.h"
-#include "model/taps.h"
 
 struct batch;
 struct model;
@@ -108,22 +107,15 @@ const struct tuning *batch_tuning(const struct batch *b);
 /* Return the number of rows of the latest pass. */
 size_t batch_rows(const struct batch *b);
 
-/* Keep the states behind the layers of a list from the next pass on, until the batch is closed:
- * each layer takes BATCH_ROWS hidden states of memory, which batch_size does not count. ERR_ARG:
- * the model has fewer layers; ERR_NOMEM. */
-int batch_keep(struct batch *b, const struct taps *t, struct err *err);
-/* Return the hidden state [hidden] of a row of the latest pass; NULL: of a layer that is not kept.
- * Valid until the next pass. */
-const float *batch_hidden(const struct batch *b, int tap, size_t row);
-/* Return those of a list, one after another: batch_hidden's own if it is one, else a copy in room
- * [taps * hidden]. */
-const float *batch_states(const struct batch *b, const struct taps *t, size_t row, float *room);
+/* Return the hidden state [hidden] of a row of the latest pass, behind the last norm. Valid until
+ * the next pass. */
+const float *batch_hidden(const struct batch *b, size_t row);
 
 /* Compute the logits of these n >= 1 rows of the latest pass, reading the output head once. Logits
  * of earlier calls become invalid, unless all of these rows are among them. ERR_NOMEM, only for
  * more rows than ever before. */
 int batch_logits(struct batch *b, const size_t *rows, size_t n, struct err *err);
-/* Return the logit of one id for a hidden state [hidden] of any earlier pass (TAP_FINAL), the bits
+/* Return the logit of one id for a hidden state [hidden] of any earlier pass, the bits
  * that batch_logits gives. Makes all logits invalid. */
 float batch_logit(struct batch *b, const float *hidden, uint32_t id);
 /* Return the logits [vocab] of a row, or NULL if the latest pass has none for it. */

@@ -70,20 +70,19 @@ struct batch {
     size_t ld_h, ld_q, ld_kv, ld_f, ld_v; /* row lengths, rounded up to 16 */
     unsigned char *arena;
     size_t bytes;
-    double *inv_freq;    /* [head_dim / 2] */
-    double magnitude;    /* of cos and sin */
-    float *cos, *sin;    /* [BATCH_ROWS][head_dim / 2] */
-    float *x, *xn;       /* [BATCH_ROWS][ld_h] residual stream; normed input of a product */
-    float *q, *k, *v;    /* [BATCH_ROWS][ld_q], [..][ld_kv] x 2 */
-    float *heads;        /* [kv_heads][BATCH_ROWS * per][hd16] rotated queries */
-    float *att;          /* [BATCH_ROWS][ld_q] */
-    float *gate, *up;    /* [BATCH_ROWS][ld_f] */
-    float *out;          /* [BATCH_ROWS][ld_h] product that is added to x */
-    float *final, *post; /* [BATCH_ROWS][ld_h] the two taps behind the last layer */
-    float **kept;        /* [layers + 1] the same behind a layer; NULL: not kept */
-    struct qact act;     /* quantised input, wide enough for every product */
-    float *row;          /* [threads][hd16], the end of each row zero */
-    float *logits;       /* [logits_room][ld_v] */
+    double *inv_freq; /* [head_dim / 2] */
+    double magnitude; /* of cos and sin */
+    float *cos, *sin; /* [BATCH_ROWS][head_dim / 2] */
+    float *x, *xn;    /* [BATCH_ROWS][ld_h] residual stream; normed input of a product */
+    float *q, *k, *v; /* [BATCH_ROWS][ld_q], [..][ld_kv] x 2 */
+    float *heads;     /* [kv_heads][BATCH_ROWS * per][hd16] rotated queries */
+    float *att;       /* [BATCH_ROWS][ld_q] */
+    float *gate, *up; /* [BATCH_ROWS][ld_f] */
+    float *out;       /* [BATCH_ROWS][ld_h] product that is added to x */
+    float *final;     /* [BATCH_ROWS][ld_h] hidden states behind the last norm */
+    struct qact act;  /* quantised input, wide enough for every product */
+    float *row;       /* [threads][hd16], the end of each row zero */
+    float *logits;    /* [logits_room][ld_v] */
     size_t logits_room, nlogits;
     size_t logits_row[BATCH_ROWS]; /* whose logits these are */
     /* Partial attention: [part_rows], [part_rows], [part_rows][hd16]; see attention.c. */
@@ -125,7 +124,7 @@ void rope_frequencies(double *inv_freq, double *magnitude, const struct model_co
 void batch_multiply(struct batch *b, float *y, size_t ldy, const struct panels *w, const float *x,
                     size_t ldx, size_t n, size_t p0, size_t p1);
 
-/* Run the rows of b through the model; b->final and b->post then hold their hidden states. No
+/* Run the rows of b through the model; b->final then holds their hidden states. No
  * session's length moves. OK or ERR_STOP. */
 int forward_pass(struct batch *b, const _Atomic int *stop);
 

@@ -91,14 +91,6 @@ static void forward_show(const struct batch *b, size_t layer, enum batch_value v
         b->watch->see(b->watch->arg, layer, value, x, ld, cols, b->n);
 }
 
-/* Show the residual stream behind so many layers, and keep it if that was asked for. */
-static void forward_stream(const struct batch *b, size_t layers)
-{
-    forward_show(b, layers, STREAM, b->x, b->ld_h, b->m->config.hidden);
-    if (b->kept[layers])
-        memcpy(b->kept[layers], b->x, b->n * b->ld_h * sizeof(*b->x));
-}
-
 struct rows {
     struct batch *b;
     float *x;             /* `add` is added to it first, if not NULL */
@@ -212,7 +204,7 @@ static void forward_layer(struct batch *b, size_t i)
     const struct product qkv[] = { { b->q, b->ld_q, &l->q, l->bq },
                                    { b->k, b->ld_kv, &l->k, l->bk },
                                    { b->v, b->ld_kv, &l->v, l->bv } };
-    forward_stream(b, i);
+    forward_show(b, i, STREAM, b->x, ld, c->hidden);
     forward_show(b, i, INPUT_QKV, b->xn, ld, c->hidden);
     run_products(b, OP_QKV, i, qkv, 3, b->xn, ld, n);
     forward_tell(b, OP_ATTENTION, i, n, false);
@@ -229,8 +221,6 @@ static void forward_layer(struct batch *b, size_t i)
     forward_show(b, i, ADDED_ATTN, b->out, ld, c->hidden);
     forward_show(b, i, STREAM_MIDDLE, b->x, ld, c->hidden);
     forward_show(b, i, INPUT_FFN, b->xn, ld, c->hidden);
-    if (i + 1 == c->layers)
-        memcpy(b->post, b->xn, n * ld * sizeof(*b->post));
     forward_ffn(b, i);
     if (forward_quantised(&l->down))
         quantise(b, i, b->gate, b->ld_f, c->ffn, n);
@@ -261,7 +251,7 @@ int forward_pass(struct batch *b, const _Atomic int *stop)
         forward_layer(b, i);
     }
     forward_norm(b, c->layers, b->final, b->out, b->m->final_norm, false);
-    forward_stream(b, c->layers);
+    forward_show(b, c->layers, STREAM, b->x, b->ld_h, c->hidden);
     forward_show(b, c->layers, INPUT_HEAD, b->final, b->ld_h, c->hidden);
     tuning_pass(&b->tuning, 0, TUNING_HEAD, b->n);
     return OK;

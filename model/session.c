@@ -185,10 +185,10 @@ bool session_row(size_t *row, const struct session *s, size_t n)
     return s->pass == s->batch->pass && back < s->kept;
 }
 
-const float *session_hidden(const struct session *s, int tap, size_t back)
+const float *session_hidden(const struct session *s, size_t back)
 {
     size_t row;
-    return session_row(&row, s, s->length - back) ? batch_hidden(s->batch, tap, row) : NULL;
+    return session_row(&row, s, s->length - back) ? batch_hidden(s->batch, row) : NULL;
 }
 
 const float *session_logits(struct session *s, size_t back)

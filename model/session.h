@@ -53,7 +53,7 @@ const uint32_t *session_ids(const struct session *s); /* [session_length] */
 bool session_row(size_t *row, const struct session *s, size_t n);
 /* Return the hidden state [hidden] of the token `back` places before the last one (0: the last), or
  * NULL if the batch's latest pass did not compute the state or the token was rewound. */
-const float *session_hidden(const struct session *s, int tap, size_t back);
+const float *session_hidden(const struct session *s, size_t back);
 
 /* Return the logits [vocab] of that token, or NULL as above. If the logits are not computed yet,
  * this runs the output head for the row and, if back is not 0, also for a few later rows, which

@@ -104,8 +104,6 @@ int router_make(struct router **out, const struct router_form *f, const char *na
         rc = router_deepen(r, f, err);
     else if (!router_copy(r, f))
         rc = err_set(err, ERR_NOMEM, "%s: out of memory", name);
-    if (r->dim > r->extra) /* it reads a hidden state */
-        r->taps = f->taps;
     r->room = (panels_count(r->width) + r->members) * PANEL;
     r->from = r->room + (r->deep ? deep_sizes(r->deep).scratch : 0);
     if (rc == OK)
@@ -129,7 +127,7 @@ void router_close(struct router *r)
 
 size_t router_scratch(const struct router *r)
 {
-    return r->from + (r->extra || r->taps.more ? r->dim : 0);
+    return r->from + (r->extra ? r->dim : 0);
 }
 
 void router_threads(struct router *r, struct pool *pool)

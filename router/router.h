@@ -60,7 +60,6 @@ struct router_form {
     float *b1;      /* [width] */
     float *w2;      /* [members][outputs][width / members] */
     float b2[2 * ROUTER_MEMBERS]; /* [members][outputs] */
-    struct taps taps;
     bool has_threshold;
     float threshold; /* calibrated, 0..1 */
     struct router_about about;
@@ -79,7 +78,7 @@ int router_form_open(struct router_form *out, size_t dim, size_t width, struct e
 /* The same for a table of n rows (1 to ROUTER_MAX_CONTEXTS). */
 int router_form_open_contexts(struct router_form *out, size_t n, struct err *err);
 void router_form_close(struct router_form *f);
-/* Read a file of any form. The metadata may hold "tap" (model/taps.h), "threshold", "share",
+/* Read a file of any form. The metadata may hold "tap" ("final"), "threshold", "share",
  * "model", "model_name", "weights" and "task"; a deep router has R2R's names and values, and may
  * have "softmax": "1". "high": "critical", which every deep router has, says that high values mean
  * critical tokens. Values that are not finite, and a table out of order, are refused. ERR_FORMAT
@@ -122,7 +121,6 @@ const char *router_kind_name(enum router_kind k); /* for people */
  * router's head, also "deep" and "on_score". */
 const char *router_head(size_t hidden, size_t besides, bool gain);
 const char *router_name(const struct router *r);
-const struct taps *router_taps(const struct router *r);
 const struct router_about *router_about(const struct router *r);
 /* Return the calibrated threshold. False: the file has none. */
 bool router_threshold(const struct router *r, float *threshold);
@@ -138,10 +136,6 @@ struct router_token {
 };
 /* Set extra[router_extra]: the inputs besides the hidden state. */
 void router_look(const struct router *r, float *extra, const struct router_token *t);
-/* Return the hidden state of a row of the latest pass: the router's taps, one after another. If
- * there are several, they are copied to scratch. */
-const float *router_hidden(const struct router *r, const struct batch *b, size_t row,
-                           float *scratch);
 /* Return the inputs of router_score [router_dim], f32: hidden itself or, if the router reads more,
  * a copy in scratch, followed by extra[router_extra]. */
 const float *router_inputs(const struct router *r, const float *hidden, const float *extra,

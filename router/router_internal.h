@@ -25,7 +25,6 @@ struct router {
     struct panels w2;
     float *b1;                    /* [width] */
     float b2[2 * ROUTER_MEMBERS]; /* [members][outputs] */
-    struct taps taps;
     bool has_threshold;
     float threshold;
     bool high;

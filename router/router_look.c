@@ -19,11 +19,6 @@ size_t router_dim(const struct router *r)
     return r->dim;
 }
 
-const struct taps *router_taps(const struct router *r)
-{
-    return &r->taps;
-}
-
 const struct router_about *router_about(const struct router *r)
 {
     return &r->about;
@@ -129,12 +124,6 @@ void router_look(const struct router *r, float *extra, const struct router_token
         deep_largest(extra, router_logits(r), t->logits, t->size);
     if (r->deep && deep_sizes(r->deep).token)
         panels_row(extra + router_logits(r), t->embedding, t->id);
-}
-
-const float *router_hidden(const struct router *r, const struct batch *b, size_t row,
-                           float *scratch)
-{
-    return batch_states(b, &r->taps, row, scratch + r->from); /* where router_inputs copies to */
 }
 
 const float *router_inputs(const struct router *r, const float *hidden, const float *extra,

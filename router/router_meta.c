@@ -1,4 +1,4 @@
-/* router_meta.c - what a router's file says besides its numbers: taps, threshold, share, model. */
+/* router_meta.c - what a router's file says besides its numbers: tap, threshold, share, model. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -43,17 +43,14 @@ static int read_text(char *out, size_t room, const char *key, const struct weigh
     return OK;
 }
 
-/* Read the taps from the metadata; final is the default. */
-static int read_taps(struct router_form *f, const struct weights *w, const char *path,
-                     struct err *err)
+/* Refuse another hidden state than the final one, which is the default. */
+static int check_tap(const struct weights *w, const char *path, struct err *err)
 {
-    char text[TAPS_TEXT] = "final";
-    int rc = read_text(text, sizeof(text), "tap", w, path, err);
-    if (rc == OK && !taps_parse(&f->taps, text))
-        rc = err_set(err, ERR_FORMAT, "%s: metadata tap: " TAPS_EXPECTED ", found %s", path, text);
-    if (rc == OK && f->deep && (f->taps.more || f->taps.at[0] > 0))
-        rc = err_set(err, ERR_FORMAT, "%s: metadata tap: expected final, found %s", path, text);
-    return rc;
+    struct str s;
+    if (!weights_str(w, "tap", &s) || (s.n == 5 && !memcmp(s.p, "final", 5)))
+        return OK;
+    return err_set(err, ERR_FORMAT, "%s: metadata tap: expected final, found \"%.*s\"", path,
+                   s.n < 64 ? (int)s.n : 64, s.p);
 }
 
 /* Read 16 hexadecimal digits from the metadata, if they are there. */
@@ -98,7 +95,7 @@ int router_meta_read(struct router_form *f, const struct weights *w, const char 
     struct router_about *a = &f->about;
     int rc = read_high(f, w, path, err);
     if (rc == OK)
-        rc = read_taps(f, w, path, err);
+        rc = check_tap(w, path, err);
     if (rc == OK)
         rc = read_number(&f->has_threshold, &f->threshold, "threshold", w, path, err);
     if (rc == OK)

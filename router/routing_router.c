@@ -59,7 +59,7 @@ static int routing_fit_router(struct router *r, const struct engine *e, const ch
 {
     note->msg[0] = '\0';
     const struct router_about *a = router_about(r);
-    size_t hidden = e->model->config.hidden * (router_taps(r)->more + 1);
+    size_t hidden = e->model->config.hidden;
     uint64_t model = a->has_model ? model_fingerprint(e->model, e->tokenizer) : 0;
     if (a->has_model && a->model != model)
         return err_set(err, ERR_FORMAT,
@@ -67,10 +67,6 @@ static int routing_fit_router(struct router *r, const struct engine *e, const ch
                        "(%016" PRIx64 ")",
                        path, e->name, model, a->name, a->model);
     size_t reads = router_dim(r) - router_extra(r);
-    struct err why = { "" };
-    int rc = batch_keep(e->batch, router_taps(r), &why);
-    if (rc != OK)
-        return err_set(err, rc == ERR_ARG ? ERR_FORMAT : rc, "%s: %s", path, why.msg);
     if (router_logits(r) > tokenizer_size(e->tokenizer))
         return err_set(err, ERR_FORMAT,
                        "%s: logits: expected at most %zu, as the model has, found %zu", path,

@@ -17,9 +17,8 @@
 
 enum { MOST_TOP = 100 };
 
-static const char *prompt, *ids_text, *out_path, *hidden_path, *tap_name = "final";
+static const char *prompt, *ids_text, *out_path, *hidden_path;
 static size_t top;
-static struct taps taps;
 
 static const struct option_group own = {
     "Logits",
@@ -33,10 +32,7 @@ static const struct option_group own = {
         { "--output", "-o", OPTION_STR, &out_path, "FILE",
           "Write logits as raw little-endian f32 [ids][vocab]; - writes to stdout" },
         { "--hidden", NULL, OPTION_STR, &hidden_path, "FILE",
-          "Write hidden states as raw little-endian f32 [ids][taps][hidden]; - writes to stdout" },
-        { "--tap", NULL, OPTION_STR, &tap_name, "LIST",
-          "Take hidden states at up to 4 of final, post_attn and layers from 1 on, as 12,16,final "
-          "(default: final)" },
+          "Write hidden states as raw little-endian f32 [ids][hidden]; - writes to stdout" },
         OPTION_END,
     },
 };
@@ -107,10 +103,9 @@ static int write_row(const struct outputs *to, struct session *s, uint32_t id, s
         return err_set(err, ERR_IO, "%s: %s", out_path, strerror(errno));
     if (top)
         print_top(to->engine, id, logits);
-    for (size_t i = 0; to->hidden.f && i <= taps.more; i++)
-        if (fwrite(session_hidden(s, taps.at[i], back), sizeof(float), c->hidden, to->hidden.f) !=
-            c->hidden)
-            return err_set(err, ERR_IO, "%s: %s", hidden_path, strerror(errno));
+    if (to->hidden.f &&
+        fwrite(session_hidden(s, back), sizeof(float), c->hidden, to->hidden.f) != c->hidden)
+        return err_set(err, ERR_IO, "%s: %s", hidden_path, strerror(errno));
     return interrupted ? err_set(err, ERR_STOP, "interrupted") : OK;
 }
 
@@ -141,8 +136,6 @@ static int cmd_logits_run(struct engine *e, const uint32_t *ids, size_t n, struc
     struct outputs to = { .engine = e };
     int rc = setup_kv(&kv, KVCACHE_F32, err);
     if (!rc)
-        rc = batch_keep(e->batch, &taps, err);
-    if (!rc)
         rc = session_open(&s, e->batch, n, kv, err);
     if (!rc)
         rc = output_file_open(&to.logits, out_path, err);
@@ -164,8 +157,6 @@ static int cmd_logits_check(struct err *err)
     bool shares =
         (out_path && !strcmp(out_path, "-")) || (hidden_path && !strcmp(hidden_path, "-"));
     enum kvcache kv;
-    if (!taps_parse(&taps, tap_name))
-        return err_set(err, ERR_ARG, "--tap: " TAPS_EXPECTED ", found %s", tap_name);
     if (!out_path && !hidden_path && !top)
         return err_set(err, ERR_ARG,
                        "nothing to write: expected -o FILE, --hidden FILE or --top-k");

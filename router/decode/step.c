@@ -196,8 +196,7 @@ static bool step_judge(struct step *s, size_t at, float *score, bool *routed)
         s->stats->router_ms += step_lap(&clock);
     } else if (row && !row->scored && s->reads == READS_NETWORK &&
                (row->picked || !s->rows.extra) && session_row(&i, s->text.session, at)) {
-        const struct batch *b = session_batch(s->text.session);
-        const float *hidden = router_hidden(r, b, i, s->scratch);
+        const float *hidden = batch_hidden(session_batch(s->text.session), i);
         const float *x = router_inputs(r, hidden, row->extra, s->scratch);
         row->score = router_score(r, x, s->scratch);
         row->scored = true;
@@ -266,8 +265,8 @@ void step_give_head(struct step *s, size_t at, const float *logits)
         size_t answer = s->text.answer ? s->text.answer : s->text.n;
         const struct router_token t = { .text = { s->text.tok, s->ids, at, answer },
                                         .logits = logits,
-                                        .hidden = session_hidden(session, TAP_FINAL,
-                                                                 session_length(session) - at),
+                                        .hidden =
+                                            session_hidden(session, session_length(session) - at),
                                         .size = s->size,
                                         .id = r->id,
                                         .embedding = &model->embedding };

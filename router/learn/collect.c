@@ -98,10 +98,7 @@ static int collect_add(struct collect_work *w, const struct collect *c, size_t a
     row.way = (uint8_t)(row.label                       ? SAMPLE_EDGE_RIGHT
                         : c->o->labels == COLLECT_MATCH ? SAMPLE_EDGE_WRONG
                                                         : SAMPLE_UNDECIDED);
-    const struct batch *b = session_batch(c->session);
-    float *room = w->read.x + w->read.n * w->read.dim;
-    const float *x = batch_states(b, &c->o->taps, batch_rows(b) - 1 - back, room);
-    return samples_add(&w->read, x, &row, err);
+    return samples_add(&w->read, session_hidden(c->session, back), &row, err);
 }
 
 /* Let the models write what a text lacks: its answer. */
@@ -388,11 +385,7 @@ static int collect_text_states(struct sample_shard *s, size_t *row, struct colle
         uint32_t id = n < t->n ? t->ids[n] : (uint32_t)here.edge;
         if (!memcmp(here.before, want->before, sizeof(here.before)) && here.edge == want->edge &&
             !memcmp(here.features, want->features, sizeof(here.features))) {
-            float *x = all->x + *row * all->dim;
-            const struct batch *b = session_batch(edge);
-            const float *states = batch_states(b, &c->o->taps, batch_rows(b) - 1, x);
-            if (states != x)
-                memcpy(x, states, all->dim * sizeof(*x));
+            memcpy(all->x + *row * all->dim, session_hidden(edge, 0), all->dim * sizeof(*all->x));
             id = (uint32_t)want->gold;
             ++*row;
         }

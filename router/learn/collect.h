@@ -67,7 +67,6 @@ struct collect_stats {
 
 struct collect_options {
     enum collect_labels labels;
-    struct taps taps;            /* which the session's batch keeps */
     size_t calls;                /* most in flight; 0: COLLECT_CALLS */
     size_t max_tokens;           /* of what is written to the end of an answer */
     uint64_t rollouts;           /* draw this many of the tokens whose answers have to be written */

@@ -88,10 +88,7 @@ static void write_keep_row(void *arg, const uint32_t *ids, size_t n, const struc
     if (i >= w->read.room) /* of a draft that is longer than the text may be */
         return;
     collect_row(&w->read.rows[i], w, c, ids, n, batch_logits_at(b, row));
-    float *x = w->read.x + i * dim;
-    const float *states = batch_states(b, &c->o->taps, row, x);
-    if (states != x)
-        memcpy(x, states, dim * sizeof(*x));
+    memcpy(w->read.x + i * dim, batch_hidden(b, row), dim * sizeof(*w->read.x));
 }
 
 static void write_news(void *arg)

@@ -82,7 +82,7 @@ struct fit_report {
 /* Set head mlp, one member, epochs 40, patience 5, batch 256, most 0.05, cover 0.995, seed 1. */
 void fit_defaults(struct fit_options *o);
 
-/* Train a router. *out is the caller's to close; its tap is final, it has no threshold yet and says
+/* Train a router. *out is the caller's to close; it has no threshold yet and says
  * nothing about itself. ERR_ARG when the samples do not have right and wrong tokens in both parts;
  * ERR_NOMEM, ERR_STOP. pool may be NULL. */
 int fit_router(struct router_form *out, struct fit_report *report, const struct samples *s,

@@ -50,7 +50,7 @@ static bool write_meta(struct router_meta *m, const struct router_form *f)
         return false;
     if (f->about.has_model)
         snprintf(m->model, sizeof(m->model), "%016" PRIx64, f->about.model);
-    meta_entry(m->pairs, &n, "tap", !f->dim ? "" : taps_text(&f->taps));
+    meta_entry(m->pairs, &n, "tap", f->dim ? "final" : "");
     meta_entry(m->pairs, &n, "high", f->high ? "critical" : "");
     meta_entry(m->pairs, &n, "softmax", f->softmax ? "1" : "");
     meta_entry(m->pairs, &n, "threshold", m->threshold);

@@ -9,8 +9,8 @@
  *
  * A shard is there complete or not at all, and a later run into the folder must have the same
  * settings. So a collection that is killed and run again ends with the same bytes. A shard may lack
- * the tensor hidden, to be kept in little space: collecting into its folder, with any tap and
- * version, makes it whole. */
+ * the tensor hidden, to be kept in little space: collecting into its folder, with any version,
+ * makes it whole, whatever its tap was. */
 #ifndef ROUTER_LEARN_SAMPLE_FILES_H
 #define ROUTER_LEARN_SAMPLE_FILES_H
 
@@ -19,7 +19,6 @@
 #include <stdint.h>
 
 #include "model/fingerprint.h"
-#include "model/taps.h"
 #include "router/learn/samples.h"
 
 enum { SAMPLE_FILES_TEXTS = 16 };
@@ -36,7 +35,7 @@ enum { SAMPLE_FILES_TEXTS = 16 };
     TEXT(kind, 16, FOLDER)              /* of the milli task's questions: "all"; else "" */      \
     TEXT(wording, 16, FOLDER)           /* likewise */                                           \
     TEXT(labels, 16, MODEL)             /* "match", "citer", "divergent", "gain" */              \
-    TEXT(tap, TAPS_TEXT, MODEL)         /* which hidden states: "final", "12,final" */           \
+    TEXT(tap, 32, MODEL)                /* which hidden state: "final" */                        \
     TEXT(kv, 8, MODEL)                  /* type of the KV cache: "f32" */                        \
     NUMBER(round, FOLDER)               /* 1; 2 with a router */                                 \
     TEXT(router, 65, FOLDER)            /* SHA-256 of the router's file, or "" */                \
@@ -59,7 +58,7 @@ enum { SAMPLE_FILES_TEXTS = 16 };
     TEXT(kernels, 16, MODEL)            /* "exact", or the set whose bits are its own */         \
     TEXT(mizzle, 16, FOLDER)            /* version that began it */                              \
     NUMBER(context, FOLDER)             /* positions; longer texts are left out */               \
-    NUMBER(dim, MODEL)                  /* hidden size of the local model, for each tap */       \
+    NUMBER(dim, MODEL)                  /* hidden size of the local model */                     \
     NUMBER(vocab, MODEL)                /* its ids in use */
 
 #define SAMPLE_COUNTS(COUNT)                                                              \

@@ -48,7 +48,7 @@ int samples_add(struct samples *s, const float *x, const struct sample_row *row,
         rc = samples_reserve(s, s->room ? s->room : 256, err);
     if (rc != OK)
         return rc;
-    memmove(s->x + s->n * s->dim, x, s->dim * sizeof(*x));
+    memcpy(s->x + s->n * s->dim, x, s->dim * sizeof(*x));
     s->rows[s->n++] = *row;
     return OK;
 }

@@ -45,7 +45,7 @@ struct samples { /* all zero with dim set is an empty one */
 
 /* Make room for n more samples, so that the arrays can be filled beyond s->n. ERR_NOMEM. */
 int samples_reserve(struct samples *s, size_t n, struct err *err);
-/* Append a sample; x [dim], which may be in its place already, and the row are copied. ERR_FORMAT:
+/* Append a sample; x [dim] and the row are copied. ERR_FORMAT:
  * x is not finite; ERR_NOMEM. */
 int samples_add(struct samples *s, const float *x, const struct sample_row *row, struct err *err);
 /* Append more samples of the same dim, whose texts are numbered from base on. ERR_NOMEM. */

@@ -128,8 +128,7 @@ static void texts_give_some(struct texts *e, const struct texts_head *h, size_t 
                             rows[i]);
             step_give_head(t->step, h[i].at, logits);
             if (t->wish.logprobs)
-                code = texts_note_head(t, h[i].at, logits,
-                                       batch_hidden(e->batch, TAP_FINAL, rows[i]), &err);
+                code = texts_note_head(t, h[i].at, logits, batch_hidden(e->batch, rows[i]), &err);
         }
         if (code != OK)
             step_fail(t->step, code, &err);

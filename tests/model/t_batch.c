@@ -23,9 +23,8 @@ static const enum kvcache kvs[KVS] = { KVCACHE_F32, KVCACHE_F16, KVCACHE_Q8 };
 
 /* What a text gives at each position, alone. */
 struct truth {
-    float logits[MOST][VOCAB], at[4][MOST][HIDDEN];
+    float logits[MOST][VOCAB], hidden[MOST][HIDDEN];
 };
-static struct taps known; /* of the truth, in its order */
 static struct truth truths[TYPES][KVS][TEXTS];
 
 static struct kernels tables[SETS];
@@ -96,8 +95,7 @@ static void find_truth(struct truth *t, struct batch *b, enum kvcache kv, size_t
         uint32_t id = id_at(text, i);
         CHECK(session_eval(s, &id, 1, NULL, NULL) == OK);
         memcpy(t->logits[i], session_logits(s, 0), sizeof(t->logits[i]));
-        for (size_t k = 0; k <= known.more; k++)
-            memcpy(t->at[k][i], session_hidden(s, known.at[k], 0), sizeof(t->at[k][i]));
+        memcpy(t->hidden[i], session_hidden(s, 0), sizeof(t->hidden[i]));
     }
     session_close(s);
 }
@@ -107,7 +105,7 @@ static void find_truths(void)
     for (size_t type = 0; type < TYPES; type++) {
         struct batch *b;
         struct model *m = new_model(type, nsets - 1);
-        CHECK(batch_open(&b, m, NULL, NULL) == OK && batch_keep(b, &known, NULL) == OK);
+        CHECK(batch_open(&b, m, NULL, NULL) == OK);
         for (size_t kv = 0; kv < KVS; kv++)
             for (size_t text = 0; text < ntexts; text++)
                 find_truth(&truths[type][kv][text], b, kvs[kv], text);
@@ -127,7 +125,6 @@ struct episode {
     struct batch *batch;
     struct member member[SESSIONS];
     size_t n;
-    struct taps taps; /* what its batch keeps */
 };
 
 /* One part of a pass: `right` tokens of the text, then a draft that is not. */
@@ -148,14 +145,8 @@ static void check_row(const struct episode *e, const struct member *m, size_t ro
 {
     const struct truth *t = truth_of(e, m);
     const float *logits = batch_logits_at(e->batch, row);
-    float room[TAPS * HIDDEN];
-    const float *x = batch_states(e->batch, &e->taps, row, room);
-    bool other = logits && memcmp(t->logits[pos], logits, sizeof(t->logits[pos])) != 0;
-    for (size_t i = 0; i <= e->taps.more; i++)
-        for (size_t k = 0; k <= known.more; k++)
-            other |= e->taps.at[i] == known.at[k] &&
-                     memcmp(t->at[k][pos], x + i * HIDDEN, HIDDEN * sizeof(*x)) != 0;
-    if (other) {
+    if ((logits && memcmp(t->logits[pos], logits, sizeof(t->logits[pos])) != 0) ||
+        memcmp(t->hidden[pos], batch_hidden(e->batch, row), sizeof(t->hidden[pos])) != 0) {
         printf("other bits: type %zu, set %s, %zu threads, kv %s, position %zu, row %zu of %zu\n",
                e->type, tables[e->set].isa, e->threads, kvcache_name(kvs[m->kv]), pos, row,
                batch_rows(e->batch));
@@ -196,9 +187,8 @@ static void check_piece(const struct episode *e, const struct piece *p,
         const float *logits = session_logits(m->s, 0);
         CHECK(!memcmp(logits, truth_of(e, m)->logits[m->right - 1], VOCAB * sizeof(float)));
         CHECK(batch_logits_at(e->batch, part->row + p->right - 1) &&
-              !session_hidden(m->s, TAP_FINAL, p->right));
-        CHECK(session_hidden(m->s, TAP_FINAL, p->right - 1) ==
-              batch_hidden(e->batch, TAP_FINAL, part->row));
+              !session_hidden(m->s, p->right));
+        CHECK(session_hidden(m->s, p->right - 1) == batch_hidden(e->batch, part->row));
     }
 }
 
@@ -220,7 +210,7 @@ static void check_logit(const struct episode *e)
     const struct member *m = &e->member[draw(e->n)];
     const struct truth *t = truth_of(e, m);
     size_t pos = draw(most), id = draw(VOCAB);
-    float logit = batch_logit(e->batch, t->at[3][pos], (uint32_t)id);
+    float logit = batch_logit(e->batch, t->hidden[pos], (uint32_t)id);
     CHECK(!memcmp(&logit, &t->logits[pos][id], sizeof(logit)));
 }
 
@@ -254,7 +244,7 @@ static void run_pass(struct episode *e)
         CHECK(parts[i].rc == (p->refused ? ERR_ARG : OK) && !p->refused == !parts[i].err.msg[0]);
         if (p->refused || rc != OK)
             CHECK(session_length(p->member->s) == p->before &&
-                  (rc == OK || !session_hidden(p->member->s, TAP_FINAL, 0)));
+                  (rc == OK || !session_hidden(p->member->s, 0)));
         else
             check_piece(e, p, &parts[i]);
     }
@@ -286,7 +276,6 @@ static void shuffle_members(struct episode *e)
 static void run_episode(size_t number)
 {
     static const size_t runs[] = { 1, 1 << 17, 1 << 20 };
-    static const char *const lists[] = { "final", "2,post_attn,1,final", "1", "post_attn,2" };
     struct episode e = { .type = draw(TYPES),
                          .set = number % 16 ? nsets - 1 - number % (nsets > 1 ? nsets - 1 : 1) : 0,
                          .threads = 1 + draw(THREADS),
@@ -296,7 +285,6 @@ static void run_episode(size_t number)
         tables[e.set].tune[i] = (struct tune){ 1 + draw(2), runs[draw(3)], once_in(2) ? 0 : 4096 };
     struct model *m = new_model(e.type, e.set);
     CHECK(batch_open(&e.batch, m, pools[e.threads], NULL) == OK);
-    CHECK(taps_parse(&e.taps, lists[draw(4)]) && batch_keep(e.batch, &e.taps, NULL) == OK);
     for (size_t i = 0; i < e.n; i++) {
         e.member[i] = (struct member){ .text = draw(ntexts), .kv = draw(KVS) };
         size_t context = once_in(4) ? 1 + draw(60) : most - draw(100);
@@ -315,27 +303,6 @@ static void run_episode(size_t number)
         session_close(e.member[i].s);
     batch_close(e.batch);
     model_close(m);
-}
-
-/* Lists of taps that are none, layers that the model does not have, and memory that runs out. */
-static void check_taps(struct batch *b)
-{
-    static const char *const none[] = { "",       "0",          "-1", "01",        "+1",
-                                        "1x",     "1,",         ",1", "1, 2",      "1.5",
-                                        "finals", "1,1",        " 1", "1,2,3,4,5", "9999999999",
-                                        "Final",  "final,final" };
-    struct err err;
-    struct taps t = { .more = 0 };
-    CHECK(!strcmp(taps_text(&t), "final"));
-    for (size_t i = 0; i < sizeof(none) / sizeof(*none); i++)
-        CHECK_MSG(!taps_parse(&t, none[i]) && !t.more && !t.text[0], "%s", none[i]);
-    CHECK(taps_parse(&t, "post_attn,final,99999,88888") && t.more == 3 && t.at[3] == 88888);
-    CHECK(!strcmp(taps_text(&t), "post_attn,final,99999,88888") && t.at[1] == TAP_FINAL);
-    CHECK(batch_keep(b, &t, &err) == ERR_ARG &&
-          strstr(err.msg, "1 to 2, as the model has, found 9"));
-    CHECK(taps_parse(&t, "2") && !batch_hidden(b, 2, 0));
-    torture_begin(1);
-    CHECK(batch_keep(b, &t, &err) == ERR_NOMEM && torture_end() && !batch_hidden(b, 2, 0));
 }
 
 static int open_once(const void *k)
@@ -383,7 +350,6 @@ static void check_errors(void)
     uint32_t ids[BATCH_ROWS + 1] = { 1 };
     size_t rows[12] = { 0 };
     CHECK(batch_open(&b, m, NULL, &err) == OK && batch_open(&other, m, NULL, &err) == OK);
-    check_taps(b);
     CHECK(session_open(&s, b, 300, KVCACHE_F16, &err) == OK);
     CHECK(session_open(&t, other, 300, KVCACHE_F16, &err) == OK);
     struct batch_part parts[2] = { { .session = s, .ids = ids, .n = BATCH_ROWS },
@@ -438,7 +404,6 @@ int main(void)
         }
     for (size_t i = 1; i <= THREADS; i++)
         CHECK(pool_open(&pools[i], i, NULL) == OK);
-    CHECK(taps_parse(&known, "1,2,post_attn,final"));
     find_truths();
     for (size_t i = 0; i * PASSES < cases; i++)
         run_episode(i);

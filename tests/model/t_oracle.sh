@@ -1,22 +1,22 @@
 #!/bin/sh
-# Random models of odd shapes match a float64 reference in numpy: logits and all taps. A trained one
+# Random models of odd shapes match a float64 reference in numpy: logits and hidden states. A trained one
 # matches the logits of another engine at 220 positions.
 . tests/support/shell.sh
 oracle
 set -eu
 ids=$(awk 'BEGIN { for (i = 0; i < 90; i++) printf "%s%d", i ? "," : "", (i * 37 + 5) % 199 }')
 
-check_folder() { # name, taps: compare the folder with the reference
-    "$MIZZLE" logits -m "$dir/$1" --ids "$ids" -o "$dir/first" --hidden "$dir/h" --tap "$2" -t 2
+check_folder() { # name: compare the folder with the reference
+    "$MIZZLE" logits -m "$dir/$1" --ids "$ids" -o "$dir/first" --hidden "$dir/h" -t 2
     printf '%s: ' "$1"
-    "$PYTHON" tests/support/oracle_check.py "$ORACLE" "$dir/$1" "$ids" "$dir/first" "$dir/h" "$2"
+    "$PYTHON" tests/support/oracle_check.py "$ORACLE" "$dir/$1" "$ids" "$dir/first" "$dir/h"
 }
 
-check() { # name, taps, options of the generator
-    name=$1 tap=$2
-    shift 2
+check() { # name, options of the generator
+    name=$1
+    shift
     "$PYTHON" "$ORACLE/make_random_qwen2.py" "$dir/$name" "$@"
-    check_folder "$name" "$tap"
+    check_folder "$name"
 }
 
 scale() { # name, new name, value of rope_scaling: stretch RoPE; the GGUF file gives the same bits
@@ -24,23 +24,23 @@ scale() { # name, new name, value of rope_scaling: stretch RoPE; the GGUF file g
     ln -s "../$1/model.safetensors" "$dir/$2"
     sed "s/^{/{ \"rope_scaling\": $3,/" "$dir/$1/config.json" >"$dir/$2/config.json"
     cp "$dir/first" "$dir/before"
-    check_folder "$2" final
+    check_folder "$2"
     cmp -s "$dir/before" "$dir/first" && { echo "$2: the scaling changes nothing"; exit 1; }
     "$MIZZLE" convert "$dir/$2" "$dir/scaled.gguf" --type f32 -q
     "$MIZZLE" logits -m "$dir/scaled.gguf" --ids "$ids" -o "$dir/l"
     cmp "$dir/first" "$dir/l"
 }
 
-check plain final --dtype F32 --seed 3
+check plain --dtype F32 --seed 3
 scale plain linear '{"type": "linear", "factor": 2.5}'
 scale plain yarn2 '{"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}'
-check odd post_attn --dtype F32 --hidden 40 --layers 2 --heads 5 --kv 1 --ffn 100 --vocab 333
-check untied 3,final,1,4 --dtype BF16 --hidden 48 --layers 4 --heads 6 --kv 3 --ffn 70 --vocab 201 --untied
-check half 1,post_attn --dtype F16 --hidden 96 --layers 2 --heads 2 --kv 2 --ffn 33 --vocab 200
+check odd --dtype F32 --hidden 40 --layers 2 --heads 5 --kv 1 --ffn 100 --vocab 333
+check untied --dtype BF16 --hidden 48 --layers 4 --heads 6 --kv 3 --ffn 70 --vocab 201 --untied
+check half --dtype F16 --hidden 96 --layers 2 --heads 2 --kv 2 --ffn 33 --vocab 200
 
-check narrow 2 --qwen3 --hidden 72 --heads 3 --kv 3 --head-dim 2 --layers 4 --ffn 50 --untied
-check uneven post_attn --qwen3 --dtype F32 --hidden 50 --heads 4 --kv 2 --head-dim 34 --ffn 77
-check wide final --qwen3 --dtype F32 --hidden 64 --heads 4 --kv 2 --head-dim 128 --layers 2
+check narrow --qwen3 --hidden 72 --heads 3 --kv 3 --head-dim 2 --layers 4 --ffn 50 --untied
+check uneven --qwen3 --dtype F32 --hidden 50 --heads 4 --kv 2 --head-dim 34 --ffn 77
+check wide --qwen3 --dtype F32 --hidden 64 --heads 4 --kv 2 --head-dim 128 --layers 2
 scale wide yarn '{"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}'
 scale wide short '{"type": "yarn", "factor": 8, "original_max_position_embeddings": 100, "attention_factor": 1.3, "beta_fast": 9, "beta_slow": 0.5}'
 

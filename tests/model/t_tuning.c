@@ -82,7 +82,7 @@ static void in_a_model(const struct kernels *k)
     step(s, 3, 1); /* one row of the head is a pass of the head */
     CHECK(q8->passes == 0 && head->passes == !k->tune_fixed);
     step(s, 1, 0);
-    batch_logit(b, session_hidden(s, TAP_FINAL, 0), 3); /* one panel of it is not */
+    batch_logit(b, session_hidden(s, 0), 3); /* one panel of it is not */
     CHECK(q8->passes == !k->tune_fixed && head->passes == !k->tune_fixed && !head->ns);
     static const _Atomic int stop = 1;
     size_t before = q8->passes;

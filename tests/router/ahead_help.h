@@ -11,14 +11,14 @@
 
 enum { WINDOWS = 2, TEXTS = 2, MOST = 48 }; /* windows: 0, in step; 1, ahead */
 
-/* Return the router of a policy; every fourth text of mlp has the mixed one, others gain, the deep
- * and the layered one. */
+/* Return the router of a policy; every fourth text of mlp has the mixed one, others gain and the
+ * deep one. */
 static inline const struct router *router_for(enum policy p, uint64_t seed)
 {
     return p == POLICY_CONTEXT                ? table
            : p == POLICY_COMBINED             ? seed % 2 ? blind : combined
            : p == POLICY_MLP && seed % 4 == 1 ? mixed
-           : p == POLICY_MLP && seed % 4 == 2 ? seed % 8 < 4 ? gain : layered
+           : p == POLICY_MLP && seed % 4 == 2 ? gain
            : p == POLICY_MLP && seed % 4 == 3 ? deep
                                               : network;
 }

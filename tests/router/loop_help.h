@@ -20,24 +20,6 @@ static inline const char *tiny_engine(struct engine *e)
     return o.model;
 }
 
-/* Open a network that looks at one value of what the model's one layer leaves, behind its final
- * state. */
-static inline struct router *layered_open(const struct engine *e)
-{
-    struct router_form form;
-    struct router *r;
-    size_t hidden = 2 * e->model->config.hidden;
-    CHECK(router_form_open(&form, hidden, 2, NULL) == OK && taps_parse(&form.taps, "final,1"));
-    CHECK(batch_keep(e->batch, &form.taps, NULL) == OK);
-    form.w1[hidden / 2] = 2;
-    form.w1[3 * hidden / 2] = -2;
-    form.w2[0] = 1;
-    form.w2[1] = -1;
-    CHECK(router_make(&r, &form, "layers", &e->kernels, NULL) == OK);
-    router_form_close(&form);
-    return r;
-}
-
 /* Open a network that looks at one hidden value. */
 static inline struct router *network_open(const struct engine *e)
 {
@@ -72,15 +54,13 @@ static inline struct router *table_open(const struct kernels *k)
     return r;
 }
 
-/* Open a network of random weights that reads features, behind `dim` values of these hidden states;
+/* Open a network of random weights that reads features, behind `dim` values of the hidden state;
  * several members weigh both, mends and spoils. */
-static inline struct router *featured_open(const struct engine *e, size_t dim, size_t members,
-                                           const char *taps)
+static inline struct router *featured_open(const struct engine *e, size_t dim, size_t members)
 {
     struct router_form form, contexts;
     struct router *r;
-    CHECK(router_form_open(&form, dim + FEATURES, 40, NULL) == OK && taps_parse(&form.taps, taps));
-    CHECK(batch_keep(e->batch, &form.taps, NULL) == OK);
+    CHECK(router_form_open(&form, dim + FEATURES, 40, NULL) == OK);
     CHECK(router_form_open_contexts(&contexts, 1, NULL) == OK);
     contexts.contexts[0] = (struct router_context){ -1, -1, 0.5f };
     form.contexts = contexts.contexts;

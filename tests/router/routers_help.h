@@ -12,7 +12,6 @@ static struct router *network, *table;  /* for mlp and for context */
 static struct router *combined, *mixed; /* with features */
 static struct router *gain, *blind;     /* and of several members, with and without hidden states */
 static struct router *deep;             /* of several layers */
-static struct router *layered;          /* reads two hidden states, as `mixed` does */
 
 /* Open all of them; `session` is one of the engine's own batch, or of the second one. */
 static inline void routers_open(bool own)
@@ -22,14 +21,12 @@ static inline void routers_open(bool own)
     size_t hidden = engine.model->config.hidden;
     network = network_open(&engine);
     table = table_open(&engine.kernels);
-    combined = featured_open(&engine, 0, 1, "final");
-    mixed = featured_open(&engine, 2 * hidden, 1, "final,1");
-    gain = featured_open(&engine, hidden, 4, "final");
-    blind = featured_open(&engine, 0, 4, "final");
-    layered = layered_open(&engine);
+    combined = featured_open(&engine, 0, 1);
+    mixed = featured_open(&engine, hidden, 1);
+    gain = featured_open(&engine, hidden, 4);
+    blind = featured_open(&engine, 0, 4);
     deep = deep_random(&engine);
     CHECK(batch_open(&others, engine.model, NULL, NULL) == OK);
-    CHECK(batch_keep(others, router_taps(layered), NULL) == OK);
     CHECK(session_open(&session, own ? engine.batch : others, TINY_CONTEXT, KVCACHE_F32, NULL) ==
           OK);
     CHECK(session_open(&other, others, TINY_CONTEXT, KVCACHE_F32, NULL) == OK);
@@ -37,7 +34,7 @@ static inline void routers_open(bool own)
 
 static inline void routers_close(void)
 {
-    struct router *all[] = { network, table, combined, mixed, gain, blind, deep, layered };
+    struct router *all[] = { network, table, combined, mixed, gain, blind, deep };
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         router_close(all[i]);
     session_close(session);

@@ -434,7 +434,7 @@ int main(void)
     rude = rude_open(NULL);
     struct router *router = network_open(&engine);
     table = table_open(&engine.kernels);
-    combined = featured_open(&engine, 0, 1, "final");
+    combined = featured_open(&engine, 0, 1);
     test_stops();
     test_edge();
     test_policies(router);

@@ -357,7 +357,7 @@ static void test_refused(void)
     open_without_memory(path, &kernels);
     test_narrow_refused();
     without_write(NULL, "tap", "2");
-    refused("metadata tap: expected final, found 2");
+    refused("metadata tap: expected final, found \"2\"");
     without_write(NULL, "softmax", "yes");
     refused("metadata softmax: expected 1 with layer norms, found another");
     without_write("layer_norm", "softmax", "1");

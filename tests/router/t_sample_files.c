@@ -15,7 +15,7 @@ static struct sample_meta options(void)
     struct sample_meta m = { .task = "csqa",
                              .data = "d0",
                              .prompt = "citer",
-                             .tap = "post_attn",
+                             .tap = "final",
                              .kv = "f32",
                              .round = 1,
                              .max_rollouts = SAMPLE_FILES_NO_LIMIT,
@@ -121,7 +121,7 @@ static void check_read(void)
     struct sample_meta meta = { .dir = "" };
     CHECK(sample_files_read(&s, &meta, dir, &err) == OK);
     CHECK(s.dim == DIM && s.n == 2 * (TEXTS - 1) && meta.questions == TEXTS);
-    CHECK(!strcmp(meta.task, "csqa") && !strcmp(meta.tap, "post_attn") && meta.model == 0x1234);
+    CHECK(!strcmp(meta.task, "csqa") && !strcmp(meta.tap, "final") && meta.model == 0x1234);
     CHECK(meta.seed == UINT64_MAX - 1 && meta.max_rollouts == SAMPLE_FILES_NO_LIMIT);
     for (size_t i = 0; i < s.n; i++) {
         uint32_t k = i % 2, t = (uint32_t)(i / 2) + (i >= 4);
@@ -144,7 +144,7 @@ static void check_read(void)
     CHECK(sample_files_read(&s, &other, dir, &err) == OK && !strcmp(other.task, "arc+csq+csqa"));
     s.n = 4 * (TEXTS - 1);
     other = meta;
-    memcpy(other.tap, "final", 6);
+    memcpy(other.tap, "1", 2);
     CHECK(sample_files_read(&s, &other, dir, &err) == ERR_ARG && strstr(err.msg, "tap: expected"));
     CHECK(s.n == 4 * (TEXTS - 1));
     samples_close(&s);
@@ -251,6 +251,7 @@ static void check_no_states(void)
     struct sample_files f;
     bool exists;
     s.no_states = true;
+    memcpy(s.meta.tap, "1,final", 8); /* another tap than that of the options */
     CHECK(sample_files_write(&s, NULL) == OK);
     CHECK(sample_files_open(&f, &meta, dir, NULL) == OK);
     CHECK(sample_files_shard(&found, &exists, &f, 1, NULL) == OK && exists && found.no_states);
@@ -260,7 +261,6 @@ static void check_no_states(void)
     samples_close(&found.samples);
     sample_files_close(&f);
     struct sample_meta deeper = meta; /* into which it may be collected, too */
-    snprintf(deeper.tap, sizeof(deeper.tap), "1,final");
     deeper.dim *= 2;
     snprintf(deeper.mizzle, sizeof(deeper.mizzle), "9.9.9");
     unlink(in_scratch("00000.safetensors"));
@@ -271,6 +271,7 @@ static void check_no_states(void)
     sample_files_close(&f);
     put_again(0);
     s.no_states = false;
+    memcpy(s.meta.tap, "final", 6);
     put(&s);
     CHECK(reading(NULL) == OK);
 }
@@ -282,11 +283,11 @@ static void check_metadata(void)
         const char *edge, *tap, *one, *two;
         size_t dim, fewer_right, more_samples;
     } bad[] = {
-        { "tony", "post_attn", "00001.safetensors: edge: expected tiny", "found tony", DIM, 0, 0 },
-        { "tiny", "middle", "tap: expected up to 4 of final", "found middle", DIM, 0, 0 },
-        { "tiny", "post_attn", "dim: expected 1 to", "found 0", 0, 0, 0 },
-        { "tiny", "post_attn", "right: expected 4, as the rows have", "found 3", DIM, 1, 0 },
-        { "tiny", "post_attn", "hidden: expected [9,3]", "found [8,3]", DIM, 0, 1 },
+        { "tony", "final", "00001.safetensors: edge: expected tiny", "found tony", DIM, 0, 0 },
+        { "tiny", "middle", "tap: expected final", "found middle", DIM, 0, 0 },
+        { "tiny", "final", "dim: expected 1 to", "found 0", 0, 0, 0 },
+        { "tiny", "final", "right: expected 4, as the rows have", "found 3", DIM, 1, 0 },
+        { "tiny", "final", "hidden: expected [9,3]", "found [8,3]", DIM, 0, 1 },
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         struct sample_shard s = shard_of(1);

@@ -61,7 +61,7 @@ static void draw_routing(struct plan *p)
     p->routing = (struct text_routing){ .policy = policy,
                                         .router = policy == POLICY_CONTEXT    ? table
                                                   : policy == POLICY_COMBINED ? combined
-                                                  : once_in(3)                ? layered
+                                                  : once_in(3)                ? mixed
                                                                               : NULL,
                                         .threshold = (float)draw(once_in(3) ? 10 : 100) / 100,
                                         .max_routed = once_in(5) ? 0.2f : 0,

@@ -53,13 +53,6 @@ while IFS='|' read -r status line said; do
     says "$said"
 done <<END
 2|--prompt other|chat, @FILE or plain@FILE, found other
-2|--tap other|--tap: expected up to 4 of final, post_attn and layers from 1 on, each once, as 12,16,final
-2|--tap=|--tap: expected up to 4 of
-2|--tap 0|--tap: expected up to 4 of
-2|--tap -1|--tap: expected up to 4 of
-2|--tap final,final|--tap: expected up to 4 of
-2|--tap 1,2,3,final,post_attn|--tap: expected up to 4 of
-2|--tap 2,99|--tap: expected layers of 1 to 3, as the model has, found 99
 2|--labels match --cloud auto|--cloud: expected required, or off with --labels match
 2|--kind why|where, which, sums, sort, notes or all
 3|--cloud-model $dir/none|$dir/none
@@ -88,7 +81,7 @@ says 'expected the added tokens <|im_start|>'
 citer="--questions 40 --kv f32 --cloud-model $demo/edge-0.5.gguf"
 gain="--questions 20 --labels gain --kv f32"
 second="$gain --router $demo/edge-0.5.router.safetensors --threshold 0.9"
-taps="--questions 40 --labels divergent --tap post_attn"
+drifts="--questions 40 --labels divergent"
 into() { # NAME ARGS: collect into this folder
     at=$dir/$1
     shift
@@ -104,7 +97,7 @@ into drawn $citer --rollouts 9
 is "$(field rollouts) >= 6 && $(field rollouts) <= 9 && $(field rollouts) + $(field left_out) == $wrong"
 into second $citer --router $demo/edge-0.5.router.safetensors
 is "$(field rollouts) == $wrong"
-into divergent $taps
+into divergent $drifts
 shows '^rollouts '
 is "$(field rollouts) > 0 && $(field right) > 0"
 into gain $gain
@@ -117,12 +110,11 @@ is "$(field rollouts) >= 6 && $(field rollouts) <= 9 && $(field rollouts) + $(fi
 into gain2 $second
 grep -qa '"round":"2"' "$at/00000.safetensors" && grep -qa '"threshold":"0.899' "$at/00000.safetensors" ||
     fail "the folder does not name round and threshold"
-# Labels that are kept without hidden states get them back in the same bytes, and those of other taps.
+# Labels that are kept without hidden states get them back in the same bytes.
 python=${PYTHON:-/usr/bin/python3} labels="-B tools/lab/study/labels.py"
 if "$python" -c 'import lzma' 2>/dev/null; then
-    into deep $gain --tap 1,final
-    while read -r way kept how; do
-        "$python" $labels pack "$dir/$kept" "$dir/labels.tar.xz" </dev/null &&
+    while read -r way how; do
+        "$python" $labels pack "$dir/$way" "$dir/labels.tar.xz" </dev/null &&
             "$python" $labels unpack "$dir/labels.tar.xz" "$dir/light" </dev/null || fail "labels.py: $way"
         is "$(wc -c <"$dir/light/00000.safetensors") * 4 < $(wc -c <"$dir/$way/00000.safetensors")"
         subcommand='router train' collect 3 --samples "$dir/light" -o "$dir/never"
@@ -131,11 +123,10 @@ if "$python" -c 'import lzma' 2>/dev/null; then
         same_folders "$dir/$way" "$dir/light"
         rm -r "$dir/light"
     done <<END
-gain gain $gain
-gain2 gain2 $second
-deep gain $gain --tap 1,final
-divergent divergent $taps
-drawn drawn $citer --rollouts 9
+gain $gain
+gain2 $second
+divergent $drifts
+drawn $citer --rollouts 9
 END
 else
     echo "SKIP: no $python, labels without hidden states were not tried"

@@ -36,7 +36,7 @@ static struct collect_options options = { .labels = COLLECT_CITER,
                                           .rollouts = SAMPLE_FILES_NO_LIMIT };
 static struct task_options task_options;
 static size_t questions = SIZE_MAX; /* not given */
-static const char *folder, *labels_name = "citer", *tap_name = "final";
+static const char *folder, *labels_name = "citer";
 static bool quiet;
 
 static const struct option_group collect_opts = {
@@ -61,10 +61,6 @@ static const struct option_group collect_opts = {
           "the small model alone)" },
         { "--threshold", NULL, OPTION_REAL, &shared_options.threshold, "T",
           "With --router, route at scores below T (default: the router's own, else 0.5)" },
-        { "--tap", NULL, OPTION_STR, &tap_name, "LIST",
-          "Keep these hidden states, one after another: up to 4 of final, post_attn and layers "
-          "from 1 on, as 12,16,final; 12 is the state after layer 12, before any norm (default: "
-          "final)" },
         OPTION_ROW_QUIET(&quiet),
         OPTION_END,
     },
@@ -84,8 +80,6 @@ static const char *cmd_router_collect_check(void)
         return "expected -o DIR";
     if (!collect_labels_parse(&options.labels, labels_name))
         return "--labels: expected match, citer, divergent or gain";
-    if (!taps_parse(&options.taps, tap_name))
-        return "--tap: " TAPS_EXPECTED;
     if (!questions || !options.max_tokens || !options.calls || options.calls > TEXTS_SLOTS)
         return "--questions, --n-predict: expected at least 1, --parallel 1 to 64";
     if (shared_options.router && options.labels != COLLECT_CITER && options.labels != COLLECT_GAIN)
@@ -355,7 +349,7 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
                                .exact = model_exact_fingerprint(e->model, e->pool),
                                .tokenizer = tokenizer_fingerprint(e->tokenizer),
                                .context = session_context(c->collect.session),
-                               .dim = e->model->config.hidden * (options.taps.more + 1),
+                               .dim = e->model->config.hidden,
                                .vocab = tokenizer_size(e->tokenizer) };
     KEEP(m->task, task_name(c->task));
     KEEP(m->data, task_digest(c->task));
@@ -363,7 +357,7 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
     KEEP(m->kind, !milli ? "" : task_options.kind ? task_options.kind : "all");
     KEEP(m->wording, !milli ? "" : task_options.wording ? task_options.wording : "all");
     KEEP(m->labels, collect_labels_name(options.labels));
-    KEEP(m->tap, taps_text(&options.taps));
+    KEEP(m->tap, "final");
     KEEP(m->kv, kvcache_name(kv));
     KEEP(m->edge, e->name);
     KEEP(m->weights, e->weights);
@@ -401,8 +395,6 @@ static int collecting_open(struct collecting *c, struct err *err)
         options.max_tokens = milli ? TOKENS_MILLI : TOKENS;
     options.texts = c->texts;
     rc = setup_engine(&c->engine, true, err);
-    if (rc == OK)
-        rc = batch_keep(c->engine.batch, &options.taps, err);
     c->collect.tok = c->engine.tokenizer;
     if (rc == OK)
         asking_form(c->task, &c->engine);

@@ -128,7 +128,6 @@ static int training_read(struct samples *s, struct sample_meta *meta, struct err
 static void training_sign(struct router_form *f, const struct fit_report *r,
                           const struct sample_meta *m)
 {
-    taps_parse(&f->taps, m->tap);
     f->has_threshold = true;
     f->threshold = r->cut.threshold;
     f->about.has_model = true;

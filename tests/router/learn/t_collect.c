@@ -49,9 +49,7 @@ static bool ends_right(const uint32_t *from, size_t n, uint32_t first, enum writ
         reach(ids, n);
         bool asks = by == CLOUD;
         if (by == ROUTED)
-            asks =
-                router_score(router, router_hidden(router, plains, batch_rows(plains) - 1, scratch),
-                             scratch) < 0.5f;
+            asks = router_score(router, session_hidden(plain, 0), scratch) < 0.5f;
         uint32_t id = asks ? cloud_says(ids, n) : edge_says(ids, n);
         ids[n++] = id;
         written++;
@@ -93,7 +91,6 @@ static struct sample_row define(const struct collect_text *t, size_t at, enum co
 }
 
 static unsigned slow = 40; /* as in fake */
-static struct taps taps;   /* of the latest options */
 
 static struct collect collect_with(const struct collect_options *o)
 {
@@ -103,10 +100,9 @@ static struct collect collect_with(const struct collect_options *o)
 
 static struct sample_shard shard_of(size_t first, size_t ntexts)
 {
-    return (
-        struct sample_shard){ .first = first,
-                              .ntexts = ntexts,
-                              .samples = { .dim = engine.model->config.hidden * (taps.more + 1) } };
+    return (struct sample_shard){ .first = first,
+                                  .ntexts = ntexts,
+                                  .samples = { .dim = engine.model->config.hidden } };
 }
 
 /* Collect the texts in two shards. Return the error's code of the first that fails. */
@@ -150,9 +146,7 @@ static void bare_again(void)
 
 static struct collect_options options(enum collect_labels labels, bool second)
 {
-    CHECK(taps_parse(&taps, second ? "post_attn" : "1,post_attn"));
     return (struct collect_options){ .labels = labels,
-                                     .taps = taps,
                                      .max_tokens = WRITTEN,
                                      .rollouts = SAMPLE_FILES_NO_LIMIT,
                                      .texts = TEXTS,
@@ -217,9 +211,8 @@ static void check_labels(enum collect_labels labels, bool second, size_t per_cal
             CHECK(r->before[1] == t->ids[at - 1]);
             CHECK(r->before[0] == (at > 1 ? t->ids[at - 2] : SAMPLES_NONE));
             reach(t->ids, at);
-            for (size_t k = 0, dim = in->dim / (taps.more + 1); k <= taps.more; k++)
-                CHECK(!memcmp(in->x + row * in->dim + k * dim, session_hidden(plain, taps.at[k], 0),
-                              dim * sizeof(float)));
+            CHECK(
+                !memcmp(in->x + row * in->dim, session_hidden(plain, 0), in->dim * sizeof(float)));
             float features[FEATURES];
             features_of(
                 features, &(struct features_text){ engine.tokenizer, t->ids, at, t->prompt },
@@ -400,9 +393,8 @@ static void check_memory(enum collect_labels labels)
 static void make_router(void)
 {
     struct router_form f;
-    size_t dim = 2 * engine.model->config.hidden;
-    CHECK(router_form_open(&f, dim, 8, NULL) == OK && taps_parse(&f.taps, "1,final"));
-    CHECK(batch_keep(engine.batch, &f.taps, NULL) == OK && batch_keep(plains, &f.taps, NULL) == OK);
+    size_t dim = engine.model->config.hidden;
+    CHECK(router_form_open(&f, dim, 8, NULL) == OK);
     for (size_t i = 0; i < 8 * dim; i++)
         f.w1[i] = (float)(rand_unit(7, i) - 0.5);
     for (size_t i = 0; i < 8; i++)

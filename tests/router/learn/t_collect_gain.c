@@ -98,7 +98,7 @@ static bool ends_right(uint32_t *ids, size_t *n, size_t prompt, bool second)
     while (*n == prompt || (!is_settled(ids + prompt, *n - prompt) &&
                             !is_over(ids + prompt, *n - prompt, prompt))) {
         read_alone(small_one, ids, *n);
-        const float *x = session_hidden(small_one, router_taps(router)->at[0], 0);
+        const float *x = session_hidden(small_one, 0);
         bool asks = second && router_score(router, inputs(x, ids, *n, prompt), scratch) < threshold;
         if (asks)
             read_alone(large_one, ids, *n);
@@ -137,9 +137,8 @@ static void check_text(const struct samples *s, size_t i, size_t *at, bool secon
         features_of(features, &(struct features_text){ edge.tokenizer, ids, k, prompt },
                     session_logits(small_one, 0), tokenizer_size(edge.tokenizer), NULL,
                     &edge.kernels);
-        bool same_state =
-            *at < s->n && !memcmp(s->x + *at * s->dim, session_hidden(small_one, TAP_FINAL, 0),
-                                  s->dim * sizeof(float));
+        bool same_state = *at < s->n && !memcmp(s->x + *at * s->dim, session_hidden(small_one, 0),
+                                                s->dim * sizeof(float));
         bool here = *at < s->n && row->text == i &&
                     row->features[FEATURE_POSITION] == features[FEATURE_POSITION];
         CHECK(here || same);

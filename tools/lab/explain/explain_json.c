@@ -223,7 +223,7 @@ static json_t *json_routing(const struct explain *x)
     return json_pack("{s:s,s:s,s:s?,s:o,s:o,s:o,s:s?,s:b}", "policy", policy_name(r->how.policy),
                      "scorer", routing_scorer(r), "learnt", *task ? task : NULL, "threshold",
                      scores ? json_report_real((double)r->how.threshold) : json_null(), "tap",
-                     network ? json_text(taps_text(router_taps(r->router))) : json_null(), "units",
+                     network ? json_text("final") : json_null(), "units",
                      network ? json_count(router_net(r->router).width) : json_null(), "sums",
                      network ? explain_sums(x) : NULL, "cloud", routing_port(r) != NULL);
 }

@@ -177,7 +177,7 @@ static void look_score(struct looking *l, size_t row, const float *last)
     at->score = NAN;
     if (policy_reads_network(r->how.policy)) {
         const struct tokenizer *tok = x->engine.tokenizer;
-        const float *hidden = router_hidden(r->router, x->engine.batch, row, l->scratch);
+        const float *hidden = batch_hidden(x->engine.batch, row);
         const struct router_token t = { .text = { tok, x->ids, pos + 1, x->prompt },
                                         .logits = last,
                                         .hidden = hidden,
