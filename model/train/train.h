@@ -64,11 +64,6 @@ const struct train_tensor *train_tensor(const struct train *t, size_t i);
  * batch is larger than stated at open, an id is not below vocab, or no token has a target. */
 int train_gradient(double *loss, struct train *t, const struct train_batch *b, struct err *err);
 
-/* Run the forward pass alone. best[i] becomes the most likely id after token i if i has a target,
- * else TRAIN_NO_TARGET. logits may be NULL, or is [targets of the batch][vocab]. */
-int train_predict(double *loss, uint32_t *best, float *logits, struct train *t,
-                  const struct train_batch *b, struct err *err);
-
 /* Take one AdamW step with the present gradient, and return the gradient's norm before clipping. */
 double train_update(struct train *t, const struct train_rate *rate);
 

@@ -68,9 +68,6 @@ struct train {
     double *norms; /* partial sums of squares of the gradient */
     /* State of the call in progress. */
     const struct train_batch *batch;
-    float *logits;
-    uint32_t *best;
-    bool backward;
     const struct train_rate *rate;
     float scale, fix1, fix2;
 };
@@ -98,7 +95,7 @@ void train_attn_forward(const struct train *t, struct train_layer *l, size_t t0,
 void train_attn_backward(const struct train *t, const struct train_layer *l, size_t t0, size_t n,
                          const float *p, const float *d_att, float *d_qkv, float *scratch);
 
-/* Run shards[i] forward, and backward if t->backward. */
+/* Run shards[i] forward and backward. */
 void train_shard_run(struct train *t, size_t thread, size_t i);
 
 #endif

@@ -65,7 +65,8 @@ static void train_pass_matmul(const struct train *t, float *y, size_t ldy, const
                               size_t rows, size_t cols, const float *x, size_t ldx, size_t n)
 {
     struct panels w = train_panels(packed, rows, cols);
-    t->k->matmul_f32(y, ldy, &w, x, ldx, n, 0, rows / PANEL);
+    if (n) /* a shard may have no targets */
+        t->k->matmul_f32(y, ldy, &w, x, ldx, n, 0, rows / PANEL);
 }
 
 /* Return the dot product in 16 fixed lanes, which are added in ascending order. */
@@ -221,7 +222,7 @@ static double cross_entropy(float *row, size_t n, uint32_t target, float scale)
     return log_f64(sum) - wanted;
 }
 
-/* Run the head for the tokens that have targets: loss, predictions, and dx of the whole shard. */
+/* Run the head for the tokens that have targets: loss, and dx of the whole shard. */
 static void head_pass(struct train *t, size_t shard, struct train_scratch *z)
 {
     struct train_shard *s = &t->shards[shard];
@@ -233,21 +234,11 @@ static void head_pass(struct train *t, size_t shard, struct train_scratch *z)
         if (target[i] != TRAIN_NO_TARGET)
             t->k->rmsnorm_f32(xh + m++ * h, x + i * h, t->value + t->final_norm, h, t->c.eps);
     train_pass_matmul(t, logits, v, t->packed, v, h, xh, h, m);
-    if (t->logits)
-        memcpy(t->logits + s->target0 * v, logits, m * v * sizeof(float));
     s->loss = 0;
     m = 0;
-    for (size_t i = s->t0; i < s->t1; i++) {
-        if (t->best)
-            t->best[i] = TRAIN_NO_TARGET;
-        if (target[i] == TRAIN_NO_TARGET)
-            continue;
-        if (t->best)
-            t->best[i] = (uint32_t)t->k->argmax_f32(logits + m * v, v);
-        s->loss += cross_entropy(logits + m++ * v, v, target[i], 1.0f / (float)t->targets);
-    }
-    if (!t->backward)
-        return;
+    for (size_t i = s->t0; i < s->t1; i++)
+        if (target[i] != TRAIN_NO_TARGET)
+            s->loss += cross_entropy(logits + m++ * v, v, target[i], 1.0f / (float)t->targets);
     train_transpose(t->d_logits + s->target0, t->tokens, logits, v, m, v);
     train_pass_matmul(t, z->dn, h, t->packed_t, h, v, logits, v, m);
     memset(z->dx, 0, (s->t1 - s->t0) * h * sizeof(float));
@@ -271,8 +262,6 @@ void train_shard_run(struct train *t, size_t thread, size_t i)
         layer_forward(t, &t->layers[l], s,
                       (l + 1 < layers ? t->layers[l + 1].x0 : t->x_last) + s->t0 * h, z);
     head_pass(t, i, z);
-    if (!t->backward)
-        return;
     for (size_t l = layers; l-- > 0;)
         layer_backward(t, &t->layers[l], i, z);
     memcpy(t->d_emb + s->t0 * h, z->dx, (s->t1 - s->t0) * h * sizeof(float));

@@ -8,7 +8,7 @@
 
 enum { CHUNK = 4096 }; /* parameters per partial norm */
 
-/* Pack the matrices, and for a backward pass their transposes. */
+/* Pack the matrices and their transposes. */
 static void pack_job(void *arg, size_t thread, size_t first, size_t last)
 {
     struct train *t = arg;
@@ -16,8 +16,7 @@ static void pack_job(void *arg, size_t thread, size_t first, size_t last)
     for (size_t i = first; i < last; i++) {
         const struct train_matrix *m = &t->matrices[i];
         train_pack(t->packed + m->at, t->value + m->at, m->cols, m->rows, m->cols);
-        if (t->backward)
-            train_strips(t->packed_t + m->at, t->value + m->at, m->cols, m->rows, m->cols);
+        train_strips(t->packed_t + m->at, t->value + m->at, m->cols, m->rows, m->cols);
     }
 }
 
@@ -111,46 +110,24 @@ static void cut_shards(struct train *t, const struct train_batch *b)
     t->used = at;
 }
 
-/* Run the forward pass (and backward if t->backward) of a batch, and return the mean loss. */
-static double train_step_run(struct train *t, const struct train_batch *b)
-{
-    t->batch = b;
-    cut_shards(t, b);
-    pool_for(t->pool, t->nmatrices, 1, pack_job, t);
-    pool_for(t->pool, t->nshards, 1, shard_job, t);
-    double loss = 0;
-    for (size_t i = 0; i < t->nshards; i++)
-        loss += t->shards[i].loss;
-    return loss / (double)t->targets;
-}
-
 int train_gradient(double *loss, struct train *t, const struct train_batch *b, struct err *err)
 {
     int rc = check_batch(t, b, err);
     if (rc)
         return rc;
-    t->backward = true;
-    t->best = NULL;
-    t->logits = NULL;
-    *loss = train_step_run(t, b);
+    t->batch = b;
+    cut_shards(t, b);
+    pool_for(t->pool, t->nmatrices, 1, pack_job, t);
+    pool_for(t->pool, t->nshards, 1, shard_job, t);
+    *loss = 0;
+    for (size_t i = 0; i < t->nshards; i++)
+        *loss += t->shards[i].loss;
+    *loss /= (double)t->targets;
     size_t strips = 0;
     for (size_t i = 0; i < t->nmatrices; i++)
         strips += t->matrices[i].cols / PANEL;
     pool_for(t->pool, strips, 1, matrix_job, t);
     finish_gradient(t);
-    return OK;
-}
-
-int train_predict(double *loss, uint32_t *best, float *logits, struct train *t,
-                  const struct train_batch *b, struct err *err)
-{
-    int rc = check_batch(t, b, err);
-    if (rc)
-        return rc;
-    t->backward = false;
-    t->best = best;
-    t->logits = logits;
-    *loss = train_step_run(t, b);
     return OK;
 }
 
