@@ -277,27 +277,7 @@ void train_close(struct train *t)
     free(t);
 }
 
-const struct model_config *train_config(const struct train *t)
+struct train_look train_look(const struct train *t)
 {
-    return &t->c;
-}
-
-size_t train_params(const struct train *t)
-{
-    return t->params;
-}
-
-size_t train_ntensors(const struct train *t)
-{
-    return t->ntensors;
-}
-
-const struct train_tensor *train_tensor(const struct train *t, size_t i)
-{
-    return &t->tensors[i];
-}
-
-size_t train_steps(const struct train *t)
-{
-    return t->steps;
+    return (struct train_look){ &t->c, t->tensors, t->ntensors, t->params, t->steps };
 }

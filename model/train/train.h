@@ -55,10 +55,14 @@ int train_open(struct train **out, const struct model_config *c, const struct ke
                struct pool *pool, size_t tokens, size_t doc, uint64_t seed, struct err *err);
 void train_close(struct train *t); /* NULL is fine */
 
-const struct model_config *train_config(const struct train *t);
-size_t train_params(const struct train *t);
-size_t train_ntensors(const struct train *t);
-const struct train_tensor *train_tensor(const struct train *t, size_t i);
+/* What is being trained, as it is now. */
+struct train_look {
+    const struct model_config *config;
+    const struct train_tensor *tensors; /* [ntensors] */
+    size_t ntensors, params;
+    size_t steps; /* taken */
+};
+struct train_look train_look(const struct train *t);
 
 /* Compute the mean loss (nats) over the batch's targets, and its gradient in grad. ERR_ARG when the
  * batch is larger than stated at open, an id is not below vocab, or no token has a target. */
@@ -66,7 +70,5 @@ int train_gradient(double *loss, struct train *t, const struct train_batch *b, s
 
 /* Take one AdamW step with the present gradient, and return the gradient's norm before clipping. */
 double train_update(struct train *t, const struct train_rate *rate);
-
-size_t train_steps(const struct train *t); /* taken */
 
 #endif

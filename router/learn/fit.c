@@ -7,27 +7,30 @@
 #include "kernels/sys/pool.h"
 #include "router/learn/fit_internal.h"
 
-enum { MAX_BATCH = 4096 };
-
-static const char *const heads[] = {
-    [FIT_MLP] = "mlp",
-    [FIT_CONTEXT] = "context",
-    [FIT_COMBINED] = "combined",
-    [FIT_MIX] = "mix",
-    [FIT_QUERY] = "query",
-    [FIT_GAIN] = "gain",
-    [FIT_GAIN_NONE] = "gain-none",
+/* A head: what its network reads, or neither if it is a table; its outputs. */
+static const struct fit_kind {
+    const char *name;
+    bool hidden, features;
+    size_t outs;
+} heads[] = {
+    [FIT_MLP] = { "mlp", true, false, 1 },
+    [FIT_CONTEXT] = { "context", false, false, 1 },
+    [FIT_COMBINED] = { "combined", false, true, 1 },
+    [FIT_MIX] = { "mix", true, true, 1 },
+    [FIT_QUERY] = { "query", true, false, 1 },
+    [FIT_GAIN] = { "gain", true, true, 2 },
+    [FIT_GAIN_NONE] = { "gain-none", false, true, 2 },
 };
 
 const char *fit_head_name(enum fit_head h)
 {
-    return heads[h];
+    return heads[h].name;
 }
 
 bool fit_head_parse(enum fit_head *out, const char *name)
 {
     for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
-        if (!strcmp(name, heads[i])) {
+        if (!strcmp(name, heads[i].name)) {
             *out = (enum fit_head)i;
             return true;
         }
@@ -36,7 +39,7 @@ bool fit_head_parse(enum fit_head *out, const char *name)
 
 bool fit_head_gains(enum fit_head h)
 {
-    return h == FIT_GAIN || h == FIT_GAIN_NONE;
+    return heads[h].outs > 1;
 }
 
 void fit_defaults(struct fit_options *o)
@@ -302,33 +305,11 @@ static int fit_finish(struct fit_report *report, const struct fit *t, const stru
     return rc;
 }
 
-/* Check options and samples. */
-static int fit_check(const struct fit *t, struct err *err)
-{
-    size_t most = t->o->head == FIT_CONTEXT ? 1 : ROUTER_MEMBERS;
-    if (t->o->members < 1 || t->o->members > most)
-        return err_set(err, ERR_ARG, "router training: expected 1 to %zu members, found %zu of %s",
-                       most, t->o->members, heads[t->o->head]);
-    if (t->o->batch < 1 || t->o->batch > MAX_BATCH || t->o->epochs < 1 || t->o->patience < 1)
-        return err_set(err, ERR_ARG,
-                       "router training: expected a batch of 1 to %d and at least 1 epoch of "
-                       "training and of patience, found %zu, %zu and %zu",
-                       MAX_BATCH, t->o->batch, t->o->epochs, t->o->patience);
-    if (t->dim < 1 || t->dim > ROUTER_MAX || t->width > ROUTER_MAX)
-        return err_set(err, ERR_ARG, "router training: expected sizes of 1 to %d, found [%zu,%zu]",
-                       ROUTER_MAX, t->width, t->dim);
-    for (size_t i = 0; i < t->s->n * t->dim; i++)
-        if (!isfinite(t->s->x[i]))
-            return err_set(err, ERR_ARG,
-                           "router training: expected finite hidden states, found %g in sample %zu",
-                           (double)t->s->x[i], i / t->dim);
-    return OK;
-}
-
 int fit_router(struct router_form *out, struct fit_report *report, const struct samples *s,
                const struct fit_options *o, const struct kernels *k, struct pool *pool,
                struct err *err)
 {
+    const struct fit_kind *kind = &heads[o->head];
     struct samples texts = { 0 }, with = { 0 };
     struct router_form table = { 0 };
     struct fit t = { .s = o->head == FIT_QUERY ? &texts : s,
@@ -337,33 +318,27 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
                      .pool = pool,
                      .dim = s->dim,
                      .seed = o->seed,
-                     .outs = fit_head_gains(o->head) ? 2 : 1 };
-    const bool network = o->head != FIT_CONTEXT;
-    bool hidden = o->head != FIT_COMBINED && o->head != FIT_GAIN_NONE;
-    bool features = !hidden || o->head == FIT_MIX || o->head == FIT_GAIN;
+                     .outs = kind->outs };
+    const bool network = kind->hidden || kind->features;
     *out = (struct router_form){ 0 };
     *report = (struct fit_report){ .loss = (double)NAN,
                                    .held_loss = (double)NAN,
                                    .differ_auc = (double)NAN,
                                    .spoils_auc = (double)NAN };
-    if (network)
-        fit_mlp_size(&t);
     int rc = o->head == FIT_QUERY ? samples_of_texts(&texts, s, err) : OK;
     if (rc == OK)
-        rc = fit_check(&t, err);
-    if (rc == OK)
         rc = fit_split(&t, report, o->resample && o->members == 1, err);
-    if (rc == OK && features)
-        rc = fit_inputs(&with, &table, &t, hidden, err);
-    if (rc == OK && features) {
+    if (rc == OK && kind->features)
+        rc = fit_inputs(&with, &table, &t, kind->hidden, err);
+    if (rc == OK && kind->features) {
         t.s = &with;
         t.dim = with.dim;
-        fit_mlp_size(&t);
     }
+    fit_mlp_size(&t);
     if (rc == OK)
         rc = network ? router_form_open(out, t.dim, o->members * t.width, err)
                      : fit_contexts(out, &t, err);
-    if (rc == OK && features) {
+    if (rc == OK && kind->features) {
         out->contexts = table.contexts;
         out->ncontexts = table.ncontexts;
         table = (struct router_form){ 0 };

@@ -52,9 +52,9 @@ struct fit_epoch {
 
 struct fit_options {
     enum fit_head head;
-    size_t width; /* units of the first layer; 0: twice its inputs */
-    size_t epochs, patience, batch;
-    size_t members; /* 1 to ROUTER_MEMBERS; FIT_CONTEXT: 1 */
+    size_t width;                   /* units of the first layer; 0: twice its inputs */
+    size_t epochs, patience, batch; /* at least 1 */
+    size_t members;                 /* 1 to ROUTER_MEMBERS; FIT_CONTEXT: 1 */
     /* Of one member: draw as many subjects as there are, with replacement, before the split. */
     bool resample;
     bool shuffle_labels; /* a control: nothing can be learnt, and the AUC must be near 0.5 */
@@ -83,8 +83,8 @@ struct fit_report {
 void fit_defaults(struct fit_options *o);
 
 /* Train a router. *out is the caller's to close; it has no threshold yet and says
- * nothing about itself. ERR_ARG when the samples do not have right and wrong tokens in both parts;
- * ERR_NOMEM, ERR_STOP. pool may be NULL. */
+ * nothing about itself. ERR_ARG when the samples do not have right and wrong tokens in both parts,
+ * or the router would be too large for a file; ERR_NOMEM, ERR_STOP. pool may be NULL. */
 int fit_router(struct router_form *out, struct fit_report *report, const struct samples *s,
                const struct fit_options *o, const struct kernels *k, struct pool *pool,
                struct err *err);

@@ -54,17 +54,17 @@ static void check_gradient(const struct kernels *k)
     double loss;
     fill(&d, 1);
     CHECK(train_open(&t, &tiny, k, NULL, TOKENS, DOC, 7, NULL) == OK);
-    CHECK(train_params(t) == 48 * 32 + 2 * (32 * 64 + 64 + 32 * 32 + 3 * 48 * 32 + 64) + 32);
+    CHECK(train_look(t).params == 48 * 32 + 2 * (32 * 64 + 64 + 32 * 32 + 3 * 48 * 32 + 64) + 32);
     /* Move norms and biases away from their initial values, so that every term matters. */
-    for (size_t i = 0; i < train_ntensors(t); i++) {
-        const struct train_tensor *x = train_tensor(t, i);
+    for (size_t i = 0; i < train_look(t).ntensors; i++) {
+        const struct train_tensor *x = &train_look(t).tensors[i];
         for (size_t j = 0; x->rows == 1 && j < x->cols; j++)
             x->value[j] += 0.3f * (float)rand_unit(i, j) - 0.1f;
     }
     CHECK(train_gradient(&loss, t, &d.b, NULL) == OK);
     CHECK(loss > 3 && loss < 16);
-    for (size_t i = 0; i < train_ntensors(t); i++) {
-        const struct train_tensor *x = train_tensor(t, i);
+    for (size_t i = 0; i < train_look(t).ntensors; i++) {
+        const struct train_tensor *x = &train_look(t).tensors[i];
         size_t n = x->rows * x->cols;
         double want = 0, norm = 0, at[2];
         float keep[48 * 32], dir[48 * 32];
@@ -120,9 +120,9 @@ static uint64_t run_hash(const struct kernels *k, size_t threads)
         if (step == 1)
             first = loss;
     }
-    CHECK(loss < first && train_steps(t) == 6);
-    for (size_t i = 0; i < train_ntensors(t); i++) {
-        const struct train_tensor *x = train_tensor(t, i);
+    CHECK(loss < first && train_look(t).steps == 6);
+    for (size_t i = 0; i < train_look(t).ntensors; i++) {
+        const struct train_tensor *x = &train_look(t).tensors[i];
         h = hash_bytes(h, x->value, x->rows * x->cols * sizeof(float));
     }
     train_close(t);

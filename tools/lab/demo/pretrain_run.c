@@ -134,7 +134,7 @@ static void write_progress(struct ggufw *g, const struct train *t, const struct 
     ggufw_str(g, KEY "size", p->size);
     ggufw_u32(g, KEY "seed_low", (uint32_t)seed);
     ggufw_u32(g, KEY "seed_high", (uint32_t)(seed >> 32));
-    ggufw_u32(g, KEY "steps", (uint32_t)train_steps(t));
+    ggufw_u32(g, KEY "steps", (uint32_t)train_look(t).steps);
     ggufw_u32(g, KEY "tokens", (uint32_t)tokens);
 }
 
@@ -160,9 +160,9 @@ static bool is_matrix(const struct train_tensor *x)
 /* Declare all tensors, then write their data, matrices quantised to Q8_0. */
 static int write_tensors(struct ggufw *g, const struct train *t, struct err *err)
 {
-    size_t n = train_ntensors(t), most = 0;
+    size_t n = train_look(t).ntensors, most = 0;
     for (size_t i = 0; i < n; i++) {
-        const struct train_tensor *x = train_tensor(t, i);
+        const struct train_tensor *x = &train_look(t).tensors[i];
         const size_t shape[2] = { x->rows, x->cols };
         if (is_matrix(x))
             ggufw_tensor(g, x->name, W_Q8_0, 2, shape);
@@ -174,7 +174,7 @@ static int write_tensors(struct ggufw *g, const struct train *t, struct err *err
     if (!bytes)
         return err_set(err, ERR_NOMEM, "pretrain: out of memory");
     for (size_t i = 0; i < n; i++) {
-        const struct train_tensor *x = train_tensor(t, i);
+        const struct train_tensor *x = &train_look(t).tensors[i];
         size_t count = x->rows * x->cols;
         if (!is_matrix(x)) {
             ggufw_data(g, x->value, count * sizeof(float));
@@ -207,7 +207,7 @@ static int pretrain_save_model(const char *path, const struct train *t,
     ggufw_str(g, "general.license", "mit");
     ggufw_u32(g, "general.file_type", MOSTLY_Q8_0);
     ggufw_u32(g, "general.quantization_version", 2);
-    pretrain_save_write_config(g, train_config(t));
+    pretrain_save_write_config(g, train_look(t).config);
     write_tokenizer(g, v);
     write_progress(g, t, p, seed, tokens);
     ggufw_checksum(g);
@@ -264,7 +264,7 @@ static int one_step(struct run *r, struct err *err)
 {
     struct train_rate rate;
     double loss;
-    size_t step = train_steps(r->train);
+    size_t step = train_look(r->train).steps;
     r->data.practice = pretrain_run_practice(&r->data.lists, r->plan, step);
     pretrain_run_rate(&rate, r->plan, step);
     int rc = pretrain_data_next(&r->data, &r->read, err);
@@ -292,7 +292,7 @@ static int one_step(struct run *r, struct err *err)
 static int all_steps(struct run *r, struct err *err)
 {
     int rc = OK;
-    while (rc == OK && train_steps(r->train) < r->plan->steps)
+    while (rc == OK && train_look(r->train).steps < r->plan->steps)
         rc = interrupted ? err_set(err, ERR_STOP, "interrupted") : one_step(r, err);
     return rc;
 }
@@ -322,8 +322,8 @@ static int pretrain_run_finish(struct run *r, struct err *err)
         rc = pretrain_save_model(r->model, r->train, r->plan, r->job->seed, r->read, r->job->vocab,
                                  err);
     if (rc == OK)
-        printf("%-9s %10zu %6zu %10llu %8.4f %8.1f\n", r->plan->name, train_params(r->train),
-               train_steps(r->train), (unsigned long long)r->read, (double)r->loss, minutes);
+        printf("%-9s %10zu %6zu %10llu %8.4f %8.1f\n", r->plan->name, train_look(r->train).params,
+               train_look(r->train).steps, (unsigned long long)r->read, (double)r->loss, minutes);
     fflush(stdout);
     return rc;
 }
