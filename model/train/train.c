@@ -103,7 +103,7 @@ static void take_layer(struct train *t, struct train_layer *l)
     l->n2 = train_take(t, n * h);
     l->gu_out = train_take(t, n * 2 * f);
     l->act = train_take(t, n * f);
-    l->p = train_take(t, t->c.heads * n * ((t->doc + PANEL - 1) / PANEL * PANEL));
+    l->p = train_take(t, t->c.heads * n * panels_count(t->doc) * PANEL);
     l->d_qkv = train_take(t, t->qkv * n);
     l->d_o = train_take(t, h * n);
     l->d_gu = train_take(t, 2 * f * n);

@@ -10,11 +10,6 @@
 
 enum { BLOCK = 32 };
 
-static size_t train_attn_round16(size_t n)
-{
-    return (n + PANEL - 1) / PANEL * PANEL;
-}
-
 static size_t train_attn_least(size_t a, size_t b)
 {
     return a < b ? a : b;
@@ -22,12 +17,12 @@ static size_t train_attn_least(size_t a, size_t b)
 
 size_t train_attn_size(const struct train *t, size_t n)
 {
-    return t->c.heads * n * train_attn_round16(n);
+    return t->c.heads * n * panels_count(n) * PANEL;
 }
 
 size_t train_attn_scratch(const struct train *t)
 {
-    size_t n16 = train_attn_round16(t->doc);
+    size_t n16 = panels_count(t->doc) * PANEL;
     return 4 * n16 * t->c.head_dim + 2 * n16 * n16;
 }
 
@@ -55,14 +50,14 @@ static void sum_over_keys(const struct train *t, float *y, size_t ldy, const flo
 {
     struct panels w = train_panels(strips, t->c.head_dim, n);
     w.cols = i1;
-    size_t n16 = train_attn_round16(n);
+    size_t n16 = panels_count(n) * PANEL;
     t->k->matmul_f32(y + i0 * ldy, ldy, &w, s + i0 * n16, n16, i1 - i0, 0, t->c.head_dim / PANEL);
 }
 
 void train_attn_forward(const struct train *t, struct train_layer *l, size_t t0, size_t n, float *p,
                         float *scratch)
 {
-    size_t hd = t->c.head_dim, n16 = train_attn_round16(n), per = t->c.heads / t->c.kv_heads;
+    size_t hd = t->c.head_dim, n16 = panels_count(n) * PANEL, per = t->c.heads / t->c.kv_heads;
     const float *base = l->qkv_out + t0 * t->qkv;
     float *kp = scratch, *vp = scratch + n16 * hd, scale = t->scale;
     for (size_t g = 0; g < t->c.kv_heads; g++) {
@@ -122,7 +117,7 @@ struct head { /* one query head of one document */
 static void head_backward(const struct train *t, const struct head *h, size_t n, const float *ks,
                           const float *vp, float *scratch)
 {
-    size_t hd = t->c.head_dim, n16 = train_attn_round16(n);
+    size_t hd = t->c.head_dim, n16 = panels_count(n) * PANEL;
     float *s = scratch, *st = s + n16 * n16, *strips = st + n16 * n16, *tmp = strips + n16 * hd;
     struct panels values = train_panels(vp, n, hd);
     for (size_t i0 = 0; i0 < n; i0 += BLOCK) {
@@ -146,7 +141,7 @@ static void head_backward(const struct train *t, const struct head *h, size_t n,
 void train_attn_backward(const struct train *t, const struct train_layer *l, size_t t0, size_t n,
                          const float *p, const float *d_att, float *d_qkv, float *scratch)
 {
-    size_t hd = t->c.head_dim, n16 = train_attn_round16(n), per = t->c.heads / t->c.kv_heads;
+    size_t hd = t->c.head_dim, n16 = panels_count(n) * PANEL, per = t->c.heads / t->c.kv_heads;
     const float *base = l->qkv_out + t0 * t->qkv;
     float *ks = scratch, *vp = ks + n16 * hd, *rest = vp + n16 * hd;
     for (size_t g = 0; g < t->c.kv_heads; g++) {
