@@ -84,9 +84,11 @@ const struct option_group cloud_option_rows = {
           "of --cloud-model or the demo pair's large model answers in this process)" },
         { "--cloud", NULL, OPTION_STR, &shared_options.cloud, "MODE",
           "Set what happens if the cloud fails: auto keeps the small model's token (`mizzle eval` "
-          "then ends with status 4), required ends the run with status 4, in `mizzle serve` the "
-          "text with an error; off does not use the cloud (default: required for `mizzle eval`, "
-          "`router collect` and `router calibrate`; the last two refuse auto; else auto)" },
+          "counts it, but not in a journal), required ends the run with status 4, and a text of "
+          "`mizzle serve` with an error; off does not use the cloud (default: required for `mizzle "
+          "eval`, "
+          "`router collect` and `router calibrate`, of which the last two refuse auto; else "
+          "auto)" },
         { "--cloud-api", NULL, OPTION_STR, &shared_options.cloud_api, "NAME",
           "Speak openai, sglang or llamacpp; auto asks the server (default: auto)" },
         OPTION_END,

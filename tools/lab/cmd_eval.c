@@ -97,16 +97,8 @@ static const struct option_group pair_opts = {
         { "--ahead", NULL, OPTION_SIZE, &shared_options.ahead, "W",
           "1: continue after the small model's tentative token while the cloud is asked; 0: wait "
           "for each answer. The text is the same (default: 1)" },
-        { "--cloud-url", NULL, OPTION_STR, &shared_options.cloud_url, "URL",
-          "Ask the large model at this server (default: MIZZLE_CLOUD_URL; without it, the file of "
-          "--cloud-model or the demo pair's large model answers in this process)" },
         { "--cloud-model", NULL, OPTION_STR, &shared_options.cloud_model, "NAME",
           "Request this model of the server; without a URL, load it, named as for --model" },
-        { "--cloud", NULL, OPTION_STR, &shared_options.cloud, "MODE",
-          "required ends the run with status 4 where a call fails, auto keeps the small model's "
-          "token, which is counted, but not in a journal (default: required)" },
-        { "--cloud-api", NULL, OPTION_STR, &shared_options.cloud_api, "NAME",
-          "Speak openai, sglang or llamacpp; auto asks the server (default: auto)" },
         { "--think", NULL, OPTION_STR, &shared_options.engine.think, "MODE",
           "Let the model think before its answers, on or off, where its template has that choice; "
           "auto leaves it to the template (default: auto)" },
@@ -127,9 +119,10 @@ static const struct option_group machine_opts = {
     },
 };
 
-static const struct option_group *const groups[] = {
-    &task_option_rows, &question_opts, &share_opts, &output_opts, &pair_opts, &machine_opts, NULL
-};
+static const struct option_group *const groups[] = { &task_option_rows, &question_opts,
+                                                     &share_opts,       &output_opts,
+                                                     &pair_opts,        &cloud_option_rows,
+                                                     &machine_opts,     NULL };
 
 /* Tasks that ask nothing, and the options that they read. */
 static const struct other_task {
@@ -193,8 +186,9 @@ const struct command cmd_eval = {
         "Answers a task's questions: the small model writes, the policy decides, and the cloud is "
         "asked. Without -m and a URL, eval asks the demo world's test questions of the demo pair, "
         "whose large model answers in this process. It prints the accuracy with its 95 % interval "
-        "(Wilson's; questions with the same subject or \"group\" count as fewer), the share of "
-        "generated tokens from the cloud, calls, the ids that the cloud computed per id of prompt "
+        "(Wilson's, as if questions of one subject were independent; tools/lab/study draws them "
+        "together), the share of generated tokens from the cloud, calls, the ids that the cloud "
+        "computed per id of prompt "
         "and answer (work), and times. --policy never measures the small model alone, always the "
         "cloud alone; several policies, separated by commas, run one after the other on the same "
         "questions. mlp=FILE and context=FILE name a router. query decides for the whole answer by "

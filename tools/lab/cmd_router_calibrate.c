@@ -12,7 +12,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/command.h"
-#include "tools/lab/eval/eval_run.h"
+#include "tools/lab/eval/eval_calibrate.h"
 #include "tools/lab/eval/statistics.h"
 #include "tools/lab/tasks/task_options.h"
 
@@ -50,8 +50,10 @@ static const struct option_group *const groups[] = { &calibrate_opts,      &task
 /* Everything that one calibration needs and finds. */
 struct calibrating {
     struct asking asking;
-    struct eval_plan plan; /* of items for calibration alone */
-    struct eval_run run;
+    struct eval_items items;
+    struct eval_calibration run;
+    struct calibration *calibration;
+    struct progress *progress;
     struct eval_entry router; /* the router's policy */
     struct calibrate_result edge, found;
 };
@@ -89,58 +91,56 @@ static int choose_items(struct eval_items *items, struct err *err)
 /* Open task, models and calibration. A failing cloud ends the calibration. */
 static int cmd_router_calibrate_open(struct calibrating *c, struct err *err)
 {
-    struct eval_items *items = &c->plan.calibration;
+    struct eval_items *items = &c->items;
     int rc = task_open(&items->task, &shared_task, err);
     if (rc != OK)
         return rc;
     bool endless = task_size(items->task) == SIZE_MAX;
-    const struct asking_options o = { .max_tokens = max_tokens ? max_tokens
-                                                    : endless  ? MILLI_TOKENS
-                                                               : FILE_TOKENS,
-                                      .seed = shared_task.seed };
+    size_t tokens = endless ? MILLI_TOKENS : FILE_TOKENS;
     size_t most = task_size(items->task) < QUESTIONS ? task_size(items->task) : QUESTIONS;
     items->n = questions ? questions : most;
     rc = choose_items(items, err);
     if (rc == OK)
-        rc = asking_open(&c->asking, &o, err);
+        rc = asking_open(&c->asking, NULL, max_tokens ? max_tokens : tokens, shared_task.seed, err);
     if (rc != OK)
         return rc;
     if (!routing_port(&c->asking.routing))
         return err_set(err, ERR_NET, "calibration needs a cloud: give --cloud-url");
-    c->run.progress = quiet ? NULL : progress_begin("reading", "the questions");
-    c->run.plan = &c->plan;
-    c->run.asking = &c->asking;
-    c->run.all = 1;
+    c->progress = quiet ? NULL : progress_begin("reading", "the questions");
+    c->run = (struct eval_calibration){
+        .asking = &c->asking, .items = items, .progress = c->progress, .number = 1, .all = 1
+    };
     c->router = (struct eval_entry){ .policy = c->asking.routing.how.policy, .label = "router" };
     return asking_prepare(&c->asking, items->task, items->at, items->n, err);
 }
 
 static void cmd_router_calibrate_close(struct calibrating *c)
 {
-    eval_run_end(&c->run);
-    progress_end(c->run.progress);
+    calibrate_close(c->calibration);
+    progress_end(c->progress);
     asking_close(&c->asking);
-    eval_plan_close(&c->plan);
+    task_close(c->items.task);
+    free(c->items.at);
 }
 
 /* Find the threshold, and what the edge reaches alone. */
 static int find_threshold(struct calibrating *c, struct err *err)
 {
-    const struct calibrate_source source = eval_run_source(&c->run, &c->router);
-    int rc = calibrate_open(&c->run.calibration, &source, err);
+    const struct calibrate_source source = eval_calibration_source(&c->run, &c->router);
+    int rc = calibrate_open(&c->calibration, &source, err);
     if (rc == OK)
-        rc = calibrate_find(&c->found, c->run.calibration, (double)target_routed, err);
+        rc = calibrate_find(&c->found, c->calibration, (double)target_routed, err);
     if (rc == OK)
-        rc = calibrate_at(&c->edge, c->run.calibration, 0, err);
-    progress_end(c->run.progress);
-    c->run.progress = NULL;
+        rc = calibrate_at(&c->edge, c->calibration, 0, err);
+    progress_end(c->progress);
+    c->progress = NULL;
     if (rc != ERR_NET && rc != ERR_REMOTE)
         return rc;
     const struct err why = *err;
     return err_set(err, rc,
                    "%.300s; a token was not given, after %zu of %zu answers of a pass; the same "
                    "command begins again, and with --answers FILE asks for nothing twice",
-                   why.msg, c->run.answered, c->plan.calibration.n);
+                   why.msg, c->run.answered, c->items.n);
 }
 
 /* Write the router with its threshold and what it was calibrated for. */
@@ -159,8 +159,7 @@ static int save_router(const struct calibrating *c, struct err *err)
     snprintf(form.about.name, sizeof(form.about.name), "%s", e->name);
     snprintf(form.about.weights, sizeof(form.about.weights), "%s", e->weights ? e->weights : "");
     if (!strchr(form.about.task, '+')) /* one that learnt several tasks goes on to say so */
-        snprintf(form.about.task, sizeof(form.about.task), "%s",
-                 task_name(c->plan.calibration.task));
+        snprintf(form.about.task, sizeof(form.about.task), "%s", task_name(c->items.task));
     rc = form_save(out_path ? out_path : shared_options.router, &form, err);
     router_form_close(&form);
     return rc;
@@ -190,8 +189,7 @@ static void print_found(const struct calibrating *c)
 {
     const struct calibrate_result *r = &c->found;
     printf("%-15s %s, %zu answers, %zu left out, %zu tokens\n", "calibrated on",
-           task_name(c->plan.calibration.task), r->answers, c->plan.calibration.n - r->answers,
-           r->tokens);
+           task_name(c->items.task), r->answers, c->items.n - r->answers, r->tokens);
     printf("%-15s %s, keys and values in %s\n", "model", c->asking.engine.name,
            kvcache_name(c->asking.kv));
     printf("%-15s %.6f\n", "threshold", (double)r->threshold);
@@ -252,8 +250,8 @@ const struct command cmd_router_calibrate = {
     .summary = "set a router's threshold for a share of the tokens",
     .description =
         "Runs edge, router and cloud on the calibration questions and finds the threshold for a "
-        "share of the tokens. Every figure is measured on answers written at the "
-        "threshold, because cloud tokens change the text and so the scores. The router file gets "
+        "share of the tokens. Every figure is measured on answers written at the threshold, "
+        "because cloud tokens change the text and so the scores. The router file gets "
         "threshold, share, task and the model's fingerprint; with another model it is refused "
         "(status 3).\n\n"
         "If the share cannot be met, one line says so, the status is 1, and no file is written.\n\n"

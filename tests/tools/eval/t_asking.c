@@ -19,17 +19,17 @@ static struct texts_counts count;
 static size_t sum_tokens, sum_prompt, sum_cloud;
 static struct err err;
 
-static void open_asking(struct asking *a, struct task **t, enum policy p)
+static void open_asking(struct asking *a, struct task **t, struct eval_list *l, enum policy p)
 {
     const struct task_options of = {
         .name = "milli", .stream = TASK_TEST, .seed = 3, .world = WORLD_SEED
     };
-    const struct asking_options o = { .policy = policy_name(p), .max_tokens = TOKENS, .seed = 3 };
     size_t items[ITEMS];
     for (size_t i = 0; i < ITEMS; i++)
         items[i] = i;
     CHECK(task_open(t, &of, &err) == OK);
-    CHECK(asking_open(a, &o, &err) == OK);
+    CHECK(eval_list_parse(l, policy_name(p), &err) == OK);
+    CHECK(asking_open(a, l, TOKENS, 3, &err) == OK);
     CHECK(asking_prepare(a, *t, items, ITEMS, &err) == OK);
 }
 
@@ -38,10 +38,10 @@ static void ask(size_t n, enum policy p)
 {
     struct asking a;
     struct task *t;
-    const struct eval_entry entry = { .policy = p };
-    const struct asking_how how = { &entry, 0.4f, 0 };
+    struct eval_list l;
+    const struct asking_how how = { &l.at[0], 0.4f, 0 };
     shared_parallel = n;
-    open_asking(&a, &t, p);
+    open_asking(&a, &t, &l, p);
     CHECK(a.parallel == n && a.window == (n > 1 ? 4 * n : 1));
     sum_tokens = sum_prompt = sum_cloud = 0;
     asking_begin(&a, true);
@@ -58,6 +58,7 @@ static void ask(size_t n, enum policy p)
     }
     count = texts_count(a.texts);
     asking_close(&a);
+    eval_list_close(&l);
     task_close(t);
 }
 
@@ -77,11 +78,11 @@ static void test_interrupt(void)
     struct asking a;
     struct asked one;
     struct task *t;
-    const struct eval_entry entry = { .policy = POLICY_NEVER };
-    const struct asking_how how = { &entry, NAN, 0 };
+    struct eval_list l;
+    const struct asking_how how = { &l.at[0], NAN, 0 };
     int rc = OK;
     shared_parallel = 2;
-    open_asking(&a, &t, POLICY_NEVER);
+    open_asking(&a, &t, &l, POLICY_NEVER);
     for (size_t i = 0; i < 8; i++)
         CHECK(asking_has_room(&a) && asking_send(&a, t, i, &how, &err) == OK);
     CHECK(!asking_has_room(&a));
@@ -91,6 +92,7 @@ static void test_interrupt(void)
     CHECK(rc == ERR_STOP && a.flying);
     interrupted = 0;
     asking_close(&a);
+    eval_list_close(&l);
     task_close(t);
 }
 

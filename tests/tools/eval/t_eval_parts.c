@@ -22,25 +22,16 @@ static void test_list(void)
     CHECK(l.n == 6 && l.at[1].policy == POLICY_MAX_PROB && !l.at[2].file);
     CHECK(!strcmp(l.at[3].file, "a/b.safetensors") && !strcmp(l.at[3].label, "mlp=b.safetensors"));
     CHECK(l.at[4].policy == POLICY_CONTEXT && !strcmp(l.at[4].label, "context=c"));
-    CHECK(!strcmp(eval_list_demanding(&l), "mlp"));
     CHECK(!eval_entry_scores(&l.at[0]) && eval_entry_scores(&l.at[5]));
     eval_list_close(&l);
-    static const char *const needs[][2] = {
-        { "never", "never" },
-        { "never,entropy", "random" },
-        { "random,always", "always" },
-        { "always,context", "context" },
-        { "context,always,mlp", "mlp" },
-        { "mlp=a", "random" },
-        { "never,position", "random" },
-        { "slot", "always" },
-        { "query,always", "mlp" },
-    };
-    for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
-        CHECK(eval_list_parse(&l, needs[i][0], &err) == OK);
-        CHECK(!strcmp(eval_list_demanding(&l), needs[i][1]));
+    static const char *const asking[] = { "never,entropy", "mlp=a", "never,position", "slot",
+                                          "query" };
+    for (size_t i = 0; i < sizeof(asking) / sizeof(asking[0]); i++) {
+        CHECK(eval_list_parse(&l, asking[i], &err) == OK && eval_list_asks(&l));
         eval_list_close(&l);
     }
+    CHECK(eval_list_parse(&l, "never,never", &err) == OK && !eval_list_asks(&l));
+    eval_list_close(&l);
     CHECK(eval_list_parse(&l, "slot,position,always", &err) == OK);
     for (size_t i = 0; i < 3; i++)
         CHECK(!eval_entry_scores(&l.at[i]));
@@ -90,30 +81,29 @@ static void test_shares(void)
     CHECK(plan(&p, "never,mlp", &o, NAN) == OK && p.target == 0.05);
     CHECK(plan(&p, "never,mlp", &o, 0.5f) == ERR_ARG);
 
-    struct eval_list l;
-    CHECK(plan(&p, "never,mlp", &o, NAN) == OK);
-    CHECK(eval_list_parse(&l, "never,mlp=a,random", &err) == OK);
-    CHECK(eval_plan_calibrates(&p, &l, NAN));
+    CHECK(plan(&p, "never,mlp=a,random", &o, NAN) == OK && p.calibrates);
+    CHECK(isnan(eval_plan_threshold(&p, &(struct eval_entry){ .policy = POLICY_MLP }, 0)));
     o.target = NULL;
-    CHECK(plan(&p, "never,mlp=a,random", &o, NAN) == OK && isnan(p.target) && !p.paper);
-    CHECK(!eval_plan_calibrates(&p, &l, NAN)); /* a router has a threshold, random is its share */
-    eval_list_close(&l);
-    CHECK(eval_list_parse(&l, "mlp=a,margin", &err) == OK);
-    CHECK(eval_plan_calibrates(&p, &l, NAN) && !eval_plan_calibrates(&p, &l, 0.5f));
-    eval_list_close(&l);
+    CHECK(plan(&p, "never,mlp=a,random", &o, NAN) == OK && isnan(p.target) && !p.points);
+    CHECK(!p.calibrates); /* a router has a threshold, random is its share */
+    CHECK(eval_plan_threshold(&p, &(struct eval_entry){ .policy = POLICY_MLP }, 0) == 0.5f);
+    CHECK(plan(&p, "mlp=a,margin", &o, NAN) == OK && p.calibrates);
+    CHECK(plan(&p, "mlp=a,margin", &o, 0.25f) == OK && !p.calibrates);
+    CHECK(eval_plan_threshold(&p, &(struct eval_entry){ .policy = POLICY_MLP }, 0) == 0.25f);
     CHECK(plan(&p, "never,entropy,mlp=a", &o, NAN) == ERR_ARG && strstr(err.msg, "policy entropy"));
     CHECK(plan(&p, "never,entropy,mlp=a", &o, 0.5f) == OK);
     o.count = 4; /* a part */
     CHECK(plan(&p, "mlp=a,entropy", &o, NAN) == ERR_ARG && strstr(err.msg, "--first"));
     o.as_paper = true;
-    CHECK(plan(&p, "mlp=a,entropy", &o, NAN) == OK && p.paper);
-    CHECK(plan(&p, "mlp=a,entropy", &o, 0.5f) == OK && !p.paper);
+    CHECK(plan(&p, "mlp=a,entropy", &o, NAN) == OK && p.points == 8 && !p.calibrates);
+    CHECK(p.thresholds[4] == 0.72f);
+    CHECK(plan(&p, "mlp=a,entropy", &o, 0.5f) == OK && p.points == 1);
 }
 
 /* Add answers of ten tokens, one of them the cloud's: rights as in the string. */
 static void add_answers(struct eval_result *r, const char *rights)
 {
-    for (uint64_t about = 0; *rights; rights++, about++) {
+    for (; *rights; rights++) {
         const struct asked one = { .right = *rights == '1',
                                    .left_out = *rights == '-',
                                    .stats = { .tokens = 10,
@@ -122,17 +112,16 @@ static void add_answers(struct eval_result *r, const char *rights)
                                               .total_ms = 45,
                                               .ttft_ms = 7 },
                                    .work = { 1, 20, 15, 1 } };
-        CHECK(eval_result_add(r, &one, about, &err) == OK);
+        CHECK(eval_result_add(r, &one, &err) == OK);
     }
-    CHECK(eval_result_finish(r, &err) == OK);
 }
 
 static const struct eval_result *shown;
 
 static void print_shown(void)
 {
-    const struct eval_options o = { .task = { .name = "csqa", .seed = 1 } };
-    CHECK(eval_print_json(&o, shown, &err) == OK);
+    const struct eval_options o = { .task = { .name = "csqa", .seed = 1 }, .json = true };
+    CHECK(eval_print(&o, shown, 1, &err) == OK);
 }
 
 /* A line of JSON has every figure, and null for those that are not known. ' is " here. */
@@ -182,7 +171,6 @@ static void test_results(void)
     r[2].threshold = 0.25f;
     CHECK(r[2].questions == 11 && r[2].left_out == 1 && r[2].right == 4 && r[2].sum.tokens == 110);
     CHECK(fabs(eval_result_share(&r[2]) - 0.1) < 1e-12);
-    CHECK(fabs(eval_result_work(&r[2]) - 0.5) < 1e-12 && eval_result_ttft(&r[2]) == 7);
     eval_results_compare(r, 1, NULL);
     CHECK(isnan(r[0].pgr)); /* without always */
     r[0].right = 7;         /* which is no better */

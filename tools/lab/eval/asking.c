@@ -46,12 +46,16 @@ struct asking_sent { /* an answer in flight */
     bool unbroken; /* all tokens since that call are the cloud's */
 };
 
-int asking_open(struct asking *a, const struct asking_options *o, struct err *err)
+int asking_open(struct asking *a, struct eval_list *l, size_t max_tokens, uint64_t seed,
+                struct err *err)
 {
-    *a = (struct asking){ .max_tokens = o->max_tokens, .seed = o->seed };
+    *a = (struct asking){ .max_tokens = max_tokens, .seed = seed };
     int rc = setup_engine(&a->engine, true, err);
-    shared_options.policy = o->policy;
-    if (o->policy && strcmp(o->policy, "never") == 0) /* it needs no cloud */
+    if (rc == OK && l)
+        rc = eval_list_open(l, &a->engine, err);
+    bool asks = !l || eval_list_asks(l);
+    shared_options.policy = !l ? NULL : policy_name(asks ? POLICY_RANDOM : POLICY_NEVER);
+    if (!asks)
         shared_options.cloud = "auto";
     if (rc == OK)
         rc = routed_open(&a->routing, &a->engine, err);
@@ -93,6 +97,14 @@ void asking_close(struct asking *a)
         routed_close(&a->routing);
     engine_close(&a->engine);
     *a = (struct asking){ 0 };
+}
+
+uint64_t asking_subject(const struct task_item *item)
+{
+    uint64_t h = 0;
+    for (const char *p = item->subject; *p; p++)
+        h = rand_u64(h, (unsigned char)*p);
+    return h;
 }
 
 void asking_form(struct task *t, const struct engine *e)
@@ -206,15 +218,14 @@ static int asking_text(struct text **out, struct asking_sent *s, bool scored, st
     float threshold = s->how.threshold;
     /* With policy always, a guess would only tell what the small model would have said. */
     bool guesses = a->routing.how.ahead && (s->policy != POLICY_ALWAYS || e->query);
-    const struct text_routing routed = { .policy = s->policy,
-                                         .router = e->router,
-                                         .threshold = isnan(threshold) ? 0.5f : threshold,
-                                         .tie = s->how.tie,
-                                         .ahead = guesses,
-                                         .max_cloud_tokens = UINT64_MAX };
-    const struct text_routing score = { .policy = s->policy,
-                                        .router = e->router,
-                                        .max_cloud_tokens = UINT64_MAX };
+    const struct text_routing routing = { .policy = s->policy,
+                                          .router = e->router,
+                                          .threshold = scored             ? 0
+                                                       : isnan(threshold) ? 0.5f
+                                                                          : threshold,
+                                          .tie = scored ? 0 : s->how.tie,
+                                          .ahead = guesses && !scored,
+                                          .max_cloud_tokens = UINT64_MAX };
     const struct text_wish wish = {
         .prompt = s->ids,
         .n = s->prompt,
@@ -222,7 +233,7 @@ static int asking_text(struct text **out, struct asking_sent *s, bool scored, st
         .sample = { .top_p = 1, .repeat_penalty = 1, .seed = rand_u64(a->seed, s->item) },
         .stops = scored ? NULL : task_stops(s->task),
         .apart = true,
-        .routing = scored ? &score : &routed,
+        .routing = &routing,
         .slot = -1
     };
     return texts_ask(a->texts, out, &wish, err);
@@ -396,6 +407,7 @@ static int asking_judge(struct asked *out, const struct asking_sent *s, struct e
     if (rc != OK)
         return rc;
     out->id = item.id;
+    out->subject = asking_subject(&item);
     if (s->left_out)
         return OK;
     task_cut(s->task, s->a->text.p);

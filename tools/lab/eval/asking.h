@@ -40,20 +40,18 @@ struct asking { /* must not move */
     struct buf text, scores;    /* its text, and a float of each token */
 };
 
-struct asking_options {
-    const char *policy; /* the most demanding policy that will run: it decides whether a router and
-                           a cloud are opened; NULL: that of the router of the options */
-    size_t max_tokens;
-    uint64_t seed;
-};
-
-/* Open engine and routing from the shared options (setup.h). Each answer has a breaker of its own
- * and no limits but max_tokens, so it does not depend on those before it. On error *a is all zero.
- * Returns the errors of setup_engine and routed_open. */
-int asking_open(struct asking *a, const struct asking_options *o, struct err *err);
+/* Open engine and routing from the shared options (setup.h), and the routers of l. The cloud is
+ * opened if a policy of l may need it; NULL: routing.router decides, that of the options. Each
+ * answer has a breaker of its own and no limits but max_tokens, so it does not depend on those
+ * before it. On error *a is all zero. Returns the errors of setup_engine, eval_list_open and
+ * routed_open. */
+int asking_open(struct asking *a, struct eval_list *l, size_t max_tokens, uint64_t seed,
+                struct err *err);
 /* Close all parts, after the notes for the user; all zero is fine. */
 void asking_close(struct asking *a);
 
+/* Return a hash of what the item is about. */
+uint64_t asking_subject(const struct task_item *item);
 /* Settle the form of the task's prompts for e, and print once what is to be said of it. */
 void asking_form(struct task *t, const struct engine *e);
 /* Make room in the texts for the longest of items[n] and its answer, or for the model's context
@@ -82,7 +80,7 @@ struct asked_work {
 };
 
 struct asked {         /* one answer */
-    bool left_out;     /* longer than the context; but for id, nothing else is set */
+    bool left_out;     /* longer than the context; but for id and subject, nothing else is set */
     bool right, citer; /* by the task's rule, and by CITER's */
     bool truncated;    /* at the limit of tokens */
     /* The prompt has those of slot, too, and edge_ms is also that of the router. If others are
@@ -92,6 +90,7 @@ struct asked {         /* one answer */
     struct asked_work work;
     uint64_t hash;            /* over ids and sources of the tokens in order; 0: not known */
     const char *id;           /* of the item, as in struct task_item; as long as that */
+    uint64_t subject;         /* of the item; not of an answer from a journal */
     char answer[TASK_ANSWER]; /* what was extracted; "": nothing */
     /* The tokens in order and the text, borrowed until the next asking_take. */
     const struct text_token *trace; /* [tokens] */

@@ -6,50 +6,37 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
 #include "net/cloud.h"
-#include "router/router.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/lab/eval/eval.h"
-#include "tools/lab/eval/eval_run.h"
-#include "tools/lab/eval/routed.h"
+#include "tools/lab/eval/eval_calibrate.h"
+#include "tools/lab/eval/eval_journal.h"
 
 /* With fewer than FEW questions to find a threshold on, the user is told. */
-enum { MILLI_TOKENS = 96, TOKENS = 512, FEW = 20, PAPER_ROWS = 8 };
-
-/* Of the paper's Table 1; its demo compares scores with half of it. */
-static const float paper_thresholds[PAPER_ROWS] = {
-    0.4f, 0.5f, 0.6f, 0.7f, 0.72f, 0.76f, 0.8f, 0.9f
-};
+enum { MILLI_TOKENS = 96, TOKENS = 512, FEW = 20 };
 
 struct answers_run {
     const struct eval_options *o;
     struct eval_plan plan;
     struct eval_list list;
     struct asking asking;
-    struct eval_run run;
-    struct eval_result results[EVAL_POLICIES * PAPER_ROWS]; /* [next] */
-    size_t next;
+    struct eval_journal *journal;                            /* or NULL */
+    struct progress *progress;                               /* or NULL */
+    struct eval_result results[EVAL_POLICIES * EVAL_POINTS]; /* [next]; the last one is current */
+    size_t next, all;                                        /* results of the whole run */
+    size_t done, before; /* answers of the current one; of these, read from the journal */
+    uint64_t since;      /* when the latest one began; 0: none yet */
+    double share;        /* which the first policy with a threshold has routed; NaN: none yet */
 };
 
-/* Open models and routing for the policies of the list. */
+/* Open models, routing and routers for the policies of the list. */
 static int answers_open_parts(struct answers_run *m, struct err *err)
 {
-    struct routing_options options;
-    bool milli = !strcmp(m->o->task.name, "milli");
-    const struct asking_options ask = {
-        .policy = eval_list_demanding(&m->list),
-        .max_tokens = m->o->max_tokens ? m->o->max_tokens
-                      : milli          ? MILLI_TOKENS
-                                       : TOKENS,
-        .seed = m->o->task.seed,
-    };
-    int rc = setup_options(&options, err);
-    if (rc == OK)
-        rc = asking_open(&m->asking, &ask, err);
-    if (rc == OK)
-        rc = eval_list_open(&m->list, &m->asking.engine, &options, &m->asking.routing, err);
-    return rc;
+    size_t tokens = strcmp(m->o->task.name, "milli") != 0 ? TOKENS : MILLI_TOKENS;
+    tokens = m->o->max_tokens ? m->o->max_tokens : tokens;
+    return asking_open(&m->asking, &m->list, tokens, m->o->task.seed, err);
 }
 
 /* Wait until it is known what answers, if a server does. */
@@ -69,7 +56,7 @@ static int answers_journal(struct answers_run *m, struct err *err)
                        why.msg);
     }
     json_t *settings = eval_settings(&m->plan, m->o, &m->list, &m->asking);
-    rc = settings ? eval_journal_open(&m->run.journal, m->o->jsonl, settings, err)
+    rc = settings ? eval_journal_open(&m->journal, m->o->jsonl, settings, err)
                   : err_set(err, ERR_NOMEM, "eval: out of memory");
     json_decref(settings);
     return rc;
@@ -78,18 +65,14 @@ static int answers_journal(struct answers_run *m, struct err *err)
 /* Return at how many thresholds a policy runs. */
 static size_t answers_points(const struct answers_run *m, const struct eval_entry *e)
 {
-    return m->plan.paper && eval_entry_scores(e) ? PAPER_ROWS : 1;
+    return m->plan.points && eval_entry_scores(e) ? m->plan.points : 1;
 }
 
-/* Prepare the texts for all items, and room for all results. */
+/* Prepare the texts for all items, and the journal. */
 static int answers_prepare(struct answers_run *m, struct err *err)
 {
     const struct eval_items *a = &m->plan.asked, *c = &m->plan.calibration;
-    m->run = (struct eval_run){
-        .plan = &m->plan,
-        .asking = &m->asking,
-        .progress = m->o->quiet ? NULL : progress_begin("reading", "the questions"),
-    };
+    m->progress = m->o->quiet ? NULL : progress_begin("reading", "the questions");
     int rc = asking_prepare(&m->asking, a->task, a->at, a->n, err);
     if (rc == OK && c->n)
         rc = asking_prepare(&m->asking, c->task, c->at, c->n, err);
@@ -101,67 +84,146 @@ static int answers_prepare(struct answers_run *m, struct err *err)
     if (rc == OK && m->o->jsonl)
         rc = answers_journal(m, err);
     for (size_t i = 0; i < m->list.n; i++)
-        m->run.all += answers_points(m, &m->list.at[i]);
+        m->all += answers_points(m, &m->list.at[i]);
     return rc;
 }
 
-/* Return the threshold that a policy has at its point i: --threshold, the paper's or its router's.
- * NaN: it must be found. */
-static float answers_given(const struct answers_run *m, const struct eval_entry *e, size_t i)
+/* Say how far the current result is; policies differ in speed, so the time left is its own. */
+static void answers_show(const struct answers_run *m, const struct eval_result *r)
 {
-    const struct router *router = e->router ? e->router : m->asking.routing.router;
-    float given = m->plan.paper ? paper_thresholds[i] : (float)shared_options.threshold;
-    if (!isnan(m->plan.target))
-        return NAN;
-    if (!isnan(given) || !policy_reads_router(e->policy))
-        return given;
-    return router_threshold(router, &given) ? given : 0.5f;
+    struct err line;
+    char left[48];
+    size_t n = m->plan.asked.n;
+    progress_left(left, m->since, m->done - m->before, n - m->before);
+    err_set(&line, OK, "%zu of %zu, %s: %zu of %zu, right %.1f %%, routed %.2f %%%s", m->next,
+            m->all, r->entry->label, m->done, n, 100 * eval_result_accuracy(r),
+            100 * eval_result_share(r), left);
+    progress_say(m->progress, line.msg);
 }
 
-/* Run a policy at its point i. *first is the share that the first policy with a threshold has
- * routed, which others without one aim at. */
-static int answers_point(struct answers_run *m, const struct eval_entry *e, size_t i, double *first,
+/* Take the answer to an item, for which as many as there is room for are sent, from *next on; or
+ * read it from the journal. Add it to *r. */
+static int answers_item(struct answers_run *m, struct eval_result *r, size_t item, size_t *next,
+                        struct err *err)
+{
+    const struct eval_items *items = &m->plan.asked;
+    const struct asking_how how = { r->entry, r->threshold, r->tie };
+    struct asked one;
+    int rc = OK;
+    for (; rc == OK && *next < items->n && asking_has_room(&m->asking); ++*next)
+        if (!eval_journal_has(m->journal, r, items->at[*next]))
+            rc = asking_send(&m->asking, items->task, items->at[*next], &how, err);
+    bool found = eval_journal_read(m->journal, r, item, &one);
+    if (rc == OK && !found)
+        rc = asking_take(&one, &m->asking, err);
+    if (rc == OK && !found && m->journal)
+        rc = eval_journal_write(m->journal, r, item, &one, err);
+    m->before += found;
+    return rc == OK ? eval_result_add(r, &one, err) : rc;
+}
+
+/* Ask all items under the policy of *r at its threshold. The cloud's memo is emptied first, so that
+ * calls and bytes are those of this policy alone; without a journal the models forget what they
+ * have read, too, so that times are. */
+static int answers_policy(struct answers_run *m, struct eval_result *r, struct err *err)
+{
+    const struct eval_items *items = &m->plan.asked;
+    size_t next = 0;
+    int rc = OK;
+    m->since = os_now_ns();
+    m->before = 0;
+    asking_begin(&m->asking, !m->journal);
+    for (m->done = 0; rc == OK && m->done < items->n; m->done += rc == OK) {
+        answers_show(m, r);
+        rc = answers_item(m, r, items->at[m->done], &next, err);
+    }
+    answers_show(m, r);
+    progress_keep(m->progress);
+    if (rc == OK && !r->questions)
+        rc = err_set(err, ERR_ARG,
+                     "all %zu items are longer than the context of the model, %zu tokens", items->n,
+                     m->asking.context);
+    return rc;
+}
+
+/* Find the threshold at which the policy routes this share of the tokens, on the items for
+ * calibration; for policy random that is the share itself. */
+static int answers_calibrate(struct answers_run *m, struct eval_result *r, double share,
+                             struct err *err)
+{
+    struct eval_calibration c = { .asking = &m->asking,
+                                  .items = &m->plan.calibration,
+                                  .progress = m->progress,
+                                  .number = m->next,
+                                  .all = m->all };
+    struct calibrate_result found = { .threshold = (float)share };
+    struct calibration *calibration = NULL;
+    struct calibrate_source source = eval_calibration_source(&c, r->entry);
+    bool finds = r->entry->policy != POLICY_RANDOM;
+    source.tie = &c.how.tie;
+    int rc = finds ? calibrate_open(&calibration, &source, err) : OK;
+    if (rc == OK && finds)
+        rc = calibrate_find(&found, calibration, share, err);
+    progress_keep(m->progress);
+    calibrate_close(calibration);
+    r->threshold = found.threshold;
+    r->tie = found.tie;
+    return rc;
+}
+
+/* Set the threshold of *r to that of its point or, if there is none, find it; one that is in the
+ * journal is read from it. */
+static int answers_threshold(struct answers_run *m, struct eval_result *r, struct err *err)
+{
+    int rc = OK;
+    if (eval_journal_read_threshold(m->journal, r))
+        return OK;
+    r->threshold = eval_plan_threshold(&m->plan, r->entry, r->point);
+    if (isnan(r->threshold))
+        rc = answers_calibrate(m, r, isnan(r->target) ? m->share : r->target, err);
+    if (rc == OK && m->journal)
+        rc = eval_journal_write_threshold(m->journal, r, err);
+    return rc;
+}
+
+/* Run a policy at its point i. */
+static int answers_point(struct answers_run *m, const struct eval_entry *e, size_t i,
                          struct err *err)
 {
-    struct eval_result *r = &m->results[m->next];
+    struct eval_result *r = &m->results[m->next++];
     bool scores = eval_entry_scores(e);
     int rc = OK;
     eval_result_begin(r, e, scores ? m->plan.target : (double)NAN);
-    m->next++;
     r->point = i;
+    m->done = 0;
     if (e->policy == POLICY_ALWAYS) { /* else this would measure the small model */
         rc = routing_port(&m->asking.routing)
                  ? answers_cloud_ready(m, err)
                  : err_set(err, ERR_NET, "policy always: there is no cloud");
     }
     if (rc == OK && scores)
-        rc = eval_run_threshold(&m->run, r, answers_given(m, e, i),
-                                isnan(r->target) ? *first : r->target, err);
+        rc = answers_threshold(m, r, err);
     if (rc == OK)
-        rc = eval_run_policy(&m->run, r, err);
-    if (isnan(*first) && scores)
-        *first = eval_result_share(r);
+        rc = answers_policy(m, r, err);
+    if (isnan(m->share) && scores)
+        m->share = eval_result_share(r);
     return rc;
 }
 
 /* Run all policies in order, and print the results. */
 static int answers_all(struct answers_run *m, struct err *err)
 {
-    double first = (double)NAN;
     int rc = OK;
+    m->share = (double)NAN;
     for (size_t i = 0; rc == OK && i < m->list.n; i++)
         for (size_t k = 0; rc == OK && k < answers_points(m, &m->list.at[i]); k++)
-            rc = answers_point(m, &m->list.at[i], k, &first, err);
-    progress_end(m->run.progress);
-    m->run.progress = NULL;
+            rc = answers_point(m, &m->list.at[i], k, err);
+    progress_end(m->progress);
+    m->progress = NULL;
     if (rc != OK)
         return rc;
     eval_results_compare(m->results, m->next, m->o->against);
-    for (size_t i = 0; rc == OK && m->o->json && i < m->next; i++)
-        rc = eval_print_json(m->o, &m->results[i], err);
-    if (!m->o->json)
-        eval_print_table(stdout, m->o, m->results, m->next);
-    return rc;
+    return eval_print(m->o, m->results, m->next, err);
 }
 
 /* Check the options, before anything is loaded. */
@@ -189,7 +251,7 @@ static int answers_check(struct answers_run *m, struct err *err)
     if (rc == OK)
         rc = eval_plan_check(&m->plan, &m->list, o, threshold, err);
     if (rc == OK)
-        rc = eval_plan_open(&m->plan, o, eval_plan_calibrates(&m->plan, &m->list, threshold), err);
+        rc = eval_plan_open(&m->plan, o, err);
     return rc;
 }
 
@@ -199,9 +261,9 @@ static int answers_stopped(const struct answers_run *m, int rc, struct err *err)
     const struct err why = *err;
     return err_set(err, rc,
                    "%.300s; a token was not given, after %zu of %zu answers of result %zu of %zu%s",
-                   why.msg, m->run.done, m->plan.asked.n, m->run.number, m->run.all,
-                   m->run.journal ? "; the same command continues"
-                                  : "; with --jsonl FILE, the same command would continue");
+                   why.msg, m->done, m->plan.asked.n, m->next, m->all,
+                   m->journal ? "; the same command continues"
+                              : "; with --jsonl FILE, the same command would continue");
 }
 
 int eval_answers(const struct eval_options *o, struct err *err)
@@ -217,15 +279,15 @@ int eval_answers(const struct eval_options *o, struct err *err)
         rc = answers_prepare(m, err);
     if (rc == OK)
         rc = answers_all(m, err);
-    if ((rc == ERR_NET || rc == ERR_REMOTE || rc == ERR_TEXT) && m->run.number)
+    if ((rc == ERR_NET || rc == ERR_REMOTE || rc == ERR_TEXT) && m->since)
         rc = answers_stopped(m, rc, err);
-    progress_end(m->run.progress);
-    eval_journal_close(m->run.journal);
+    progress_end(m->progress);
+    eval_journal_close(m->journal);
     for (size_t i = 0; i < m->next; i++)
         eval_result_close(&m->results[i]);
+    asking_close(&m->asking); /* before the routers that its texts read */
     eval_list_close(&m->list);
     eval_plan_close(&m->plan);
-    asking_close(&m->asking);
     free(m);
     return rc;
 }

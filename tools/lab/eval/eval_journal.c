@@ -20,7 +20,7 @@ struct eval_journal {
     const char *path; /* borrowed */
     FILE *f;
     size_t line;   /* lines read */
-    json_t *lines; /* by key; `where` of each is its place for messages */
+    json_t *lines; /* by key */
     json_t *on;    /* where this process runs, if it continues and has not said so; or NULL */
 };
 
@@ -89,6 +89,56 @@ static int journal_check_settings(const struct eval_journal *j, const json_t *li
     return OK;
 }
 
+/* What of an answer has which name and type in a line: X(type, name, member). */
+#define JOURNAL_FIELDS(X)                        \
+    X(boolean, right, right)                     \
+    X(boolean, citer, citer)                     \
+    X(boolean, truncated, truncated)             \
+    X(boolean, left_out, left_out)               \
+    X(number, ms, stats.total_ms)                \
+    X(number, ttft_ms, stats.ttft_ms)            \
+    X(number, edge_ms, stats.edge_ms)            \
+    X(integer, tokens, stats.tokens)             \
+    X(integer, cloud, stats.cloud)               \
+    X(integer, fallback, stats.fallback)         \
+    X(integer, prompt, stats.prompt_tokens)      \
+    X(integer, memo, stats.memo)                 \
+    X(integer, store, stats.store)               \
+    X(integer, calls, work.calls)                \
+    X(integer, prefilled, work.prefilled)        \
+    X(integer, cached, work.cached)              \
+    X(integer, decoded, work.decoded)            \
+    X(integer, bytes_up, stats.traffic.bytes_up) \
+    X(integer, bytes_down, stats.traffic.bytes_down)
+#define FROM_boolean  json_is_true
+#define FROM_number   json_number_value
+#define FROM_integer  (size_t) json_integer_value
+#define TO_boolean    json_boolean
+#define TO_number     json_real
+#define TO_integer(v) json_integer((json_int_t)(v))
+
+/* Set *out to the answer of a line, which has its id. False: a field is missing. */
+static bool journal_answer(struct asked *out, json_t *line)
+{
+    const char *answer = "", *hash = "";
+    const json_t *value;
+    *out = (struct asked){ 0 };
+    bool fine = json_unpack(line, "{s:s, s:s, s?s}", "answer", &answer, "id", &out->id, "hash",
+                            &hash) == 0 &&
+                strlen(answer) < sizeof(out->answer);
+    if (!fine)
+        return false;
+    out->hash = strtoull(hash, NULL, 16);
+    memcpy(out->answer, answer, strlen(answer) + 1);
+#define X(type, name, member)             \
+    value = json_object_get(line, #name); \
+    fine = fine && json_is_##type(value); \
+    out->member = FROM_##type(value);
+    JOURNAL_FIELDS(X)
+#undef X
+    return fine;
+}
+
 /* Write the key of a line. threshold: not of an answer. */
 static void journal_key(char out[KEY], bool threshold, const char *policy, size_t point,
                         size_t item)
@@ -100,19 +150,24 @@ static void journal_key(char out[KEY], bool threshold, const char *policy, size_
 static int journal_keep(struct eval_journal *j, json_t *line, struct err *err)
 {
     char key[KEY];
+    struct asked one;
     const char *policy = NULL, *calibrated = NULL;
     json_int_t point, item = 0, missing = 0;
     if (json_object_get(line, "on"))
         return OK;
-    if (json_unpack(line, "{s?s, s?s, s:I, s?I, s?I}", "policy", &policy, "calibrated", &calibrated,
-                    "point", &point, "item", &item, "missing", &missing) != 0 ||
-        !policy == !calibrated)
-        return err_set(err, ERR_FORMAT, "%s: line %zu: expected an answer or a threshold", j->path,
+    bool fine = json_unpack(line, "{s?s, s?s, s:I, s?I, s?I}", "policy", &policy, "calibrated",
+                            &calibrated, "point", &point, "item", &item, "missing", &missing) == 0;
+    if (fine && missing)
+        return OK;
+    fine =
+        fine && !policy != !calibrated &&
+        (policy ? journal_answer(&one, line) : json_is_number(json_object_get(line, "threshold")));
+    if (!fine)
+        return err_set(err, ERR_FORMAT,
+                       "%s: line %zu: expected the fields of an answer or of a threshold", j->path,
                        j->line);
     journal_key(key, calibrated, policy ? policy : calibrated, (size_t)point, (size_t)item);
-    if (!missing &&
-        (json_object_set_new(line, "where", json_sprintf("%s: line %zu", j->path, j->line)) != 0 ||
-         json_object_set(j->lines, key, line) != 0))
+    if (json_object_set(j->lines, key, line) != 0)
         return err_set(err, ERR_NOMEM, "%s: out of memory", j->path);
     return OK;
 }
@@ -219,81 +274,34 @@ static json_t *journal_find(const struct eval_journal *j, const struct eval_resu
 {
     char text[KEY];
     journal_key(text, threshold, r->entry->label, r->point, item);
-    return json_object_get(j->lines, text);
+    return j ? json_object_get(j->lines, text) : NULL;
+}
+
+bool eval_journal_has(const struct eval_journal *j, const struct eval_result *r, size_t item)
+{
+    return journal_find(j, r, item, false);
+}
+
+bool eval_journal_read(const struct eval_journal *j, const struct eval_result *r, size_t item,
+                       struct asked *out)
+{
+    json_t *line = journal_find(j, r, item, false);
+    return line && journal_answer(out, line);
+}
+
+bool eval_journal_read_threshold(const struct eval_journal *j, struct eval_result *r)
+{
+    const json_t *line = journal_find(j, r, 0, true);
+    if (!line)
+        return false;
+    r->threshold = (float)json_number_value(json_object_get(line, "threshold"));
+    r->tie = (float)json_number_value(json_object_get(line, "tie"));
+    return true;
 }
 
 /* How a token of the trace is written: by its source, and whether the small model would have
  * written the same. */
 enum { EDGE = '.', FELL_BACK = 'f', CONFIRMED = '=', CORRECTED = '#', UNKNOWN = '?' };
-
-/* What of an answer has which name in a line: X(name, member). */
-#define JOURNAL_FLAGS(X) \
-    X(right, right) X(citer, citer) X(truncated, truncated) X(left_out, left_out)
-#define JOURNAL_TIMES(X) X(ms, stats.total_ms) X(ttft_ms, stats.ttft_ms) X(edge_ms, stats.edge_ms)
-#define JOURNAL_COUNTS(X)               \
-    X(tokens, stats.tokens)             \
-    X(cloud, stats.cloud)               \
-    X(fallback, stats.fallback)         \
-    X(prompt, stats.prompt_tokens)      \
-    X(memo, stats.memo)                 \
-    X(store, stats.store)               \
-    X(calls, work.calls)                \
-    X(prefilled, work.prefilled)        \
-    X(cached, work.cached)              \
-    X(decoded, work.decoded)            \
-    X(bytes_up, stats.traffic.bytes_up) \
-    X(bytes_down, stats.traffic.bytes_down)
-
-static const char *journal_where(const json_t *line)
-{
-    return json_string_value(json_object_get(line, "where"));
-}
-
-bool eval_journal_has(const struct eval_journal *j, const struct eval_result *r, size_t item)
-{
-    return j && journal_find(j, r, item, false);
-}
-
-/* Take the figures from a line. False: one is missing. */
-static bool journal_read_figures(struct asked *out, const json_t *line)
-{
-    bool fine = true;
-    const json_t *value;
-#define X(name, member)                    \
-    value = json_object_get(line, #name);  \
-    fine = fine && json_is_boolean(value); \
-    out->member = json_is_true(value);
-    JOURNAL_FLAGS(X)
-#undef X
-#define X(name, member)                   \
-    value = json_object_get(line, #name); \
-    fine = fine && json_is_number(value); \
-    out->member = json_number_value(value);
-    JOURNAL_TIMES(X)
-#undef X
-#define X(name, member)                    \
-    value = json_object_get(line, #name);  \
-    fine = fine && json_is_integer(value); \
-    out->member = (size_t)json_integer_value(value);
-    JOURNAL_COUNTS(X)
-#undef X
-    return fine;
-}
-
-int eval_journal_read(const struct eval_journal *j, const struct eval_result *r, size_t item,
-                      struct asked *out, struct err *err)
-{
-    const char *answer = "", *hash = "";
-    json_t *line = journal_find(j, r, item, false);
-    *out = (struct asked){ 0 };
-    if (json_unpack(line, "{s:s, s:s, s?s}", "answer", &answer, "id", &out->id, "hash", &hash) ||
-        strlen(answer) >= sizeof(out->answer) || !journal_read_figures(out, line))
-        return err_set(err, ERR_FORMAT, "%s: expected the fields of an answer",
-                       journal_where(line));
-    out->hash = strtoull(hash, NULL, 16);
-    memcpy(out->answer, answer, strlen(answer) + 1);
-    return OK;
-}
 
 /* Add the scores of the tokens to a line, if there are any: base64 of 16-bit numbers, high byte
  * first, from 0 to 65534 for a score of 1. 65535: this token has none. */
@@ -352,49 +360,22 @@ static json_t *journal_text(const char *text)
     return out;
 }
 
-/* Add the figures to a line. */
-static void journal_add_figures(json_t **line, const struct asked *one)
-{
-#define X(name, member) json_report_set(line, #name, json_boolean(one->member));
-    JOURNAL_FLAGS(X)
-#undef X
-#define X(name, member) json_report_set(line, #name, json_real(one->member));
-    JOURNAL_TIMES(X)
-#undef X
-#define X(name, member) json_report_set(line, #name, json_integer((json_int_t)one->member));
-    JOURNAL_COUNTS(X)
-#undef X
-}
-
 int eval_journal_write(struct eval_journal *j, const struct eval_result *r, size_t item,
-                       uint64_t subject, const struct asked *one, struct err *err)
+                       const struct asked *one, struct err *err)
 {
     json_t *line =
         json_pack("{s:s, s:o, s:I, s:I, s:s, s:I, s:s, s:o}", "policy", r->entry->label, "share",
                   json_report_real(r->target), "point", (json_int_t)r->point, "item",
-                  (json_int_t)item, "id", one->id, "subject", (json_int_t)subject, "answer",
+                  (json_int_t)item, "id", one->id, "subject", (json_int_t)one->subject, "answer",
                   one->answer, "text", journal_text(one->left_out ? "" : one->text));
-    journal_add_figures(&line, one);
+#define X(type, name, member) json_report_set(&line, #name, TO_##type(one->member));
+    JOURNAL_FIELDS(X)
+#undef X
     if (one->hash)
         json_report_set(&line, "hash", json_sprintf("%016" PRIx64, one->hash));
     journal_add_trace(&line, one);
     journal_add_scores(&line, one);
     return journal_append(j, line, err);
-}
-
-int eval_journal_read_threshold(const struct eval_journal *j, struct eval_result *r, bool *found,
-                                struct err *err)
-{
-    const json_t *line = journal_find(j, r, 0, true), *t = json_object_get(line, "threshold");
-    *found = line;
-    if (!line)
-        return OK;
-    if (!json_is_number(t))
-        return err_set(err, ERR_FORMAT, "%s: field threshold: expected a number",
-                       journal_where(line));
-    r->threshold = (float)json_number_value(t);
-    r->tie = (float)json_number_value(json_object_get(line, "tie"));
-    return OK;
 }
 
 int eval_journal_write_threshold(struct eval_journal *j, const struct eval_result *r,

@@ -29,17 +29,16 @@ void eval_journal_close(struct eval_journal *j); /* NULL is fine */
 
 /* True if the file had this answer when it was opened. NULL, which is no journal, has none. */
 bool eval_journal_has(const struct eval_journal *j, const struct eval_result *r, size_t item);
-/* Read it. Its id is valid as long as the journal; trace, scores and text are not kept, and older
- * files have no hash. ERR_FORMAT. */
-int eval_journal_read(const struct eval_journal *j, const struct eval_result *r, size_t item,
-                      struct asked *out, struct err *err);
-/* Append an answer. subject is as in struct eval_items. ERR_IO. */
+/* Read it, if it is there. Its id is valid as long as the journal; subject, trace, scores and text
+ * are not kept, and older files have no hash. */
+bool eval_journal_read(const struct eval_journal *j, const struct eval_result *r, size_t item,
+                       struct asked *out);
+/* Append an answer. ERR_IO. */
 int eval_journal_write(struct eval_journal *j, const struct eval_result *r, size_t item,
-                       uint64_t subject, const struct asked *one, struct err *err);
+                       const struct asked *one, struct err *err);
 
-/* Set the result's threshold, if the file has it: *found. ERR_FORMAT. */
-int eval_journal_read_threshold(const struct eval_journal *j, struct eval_result *r, bool *found,
-                                struct err *err);
+/* Set the result's threshold, if the file has it. */
+bool eval_journal_read_threshold(const struct eval_journal *j, struct eval_result *r);
 int eval_journal_write_threshold(struct eval_journal *j, const struct eval_result *r,
                                  struct err *err);
 

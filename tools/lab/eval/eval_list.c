@@ -9,6 +9,7 @@
 #include "kernels/sys/text.h"
 #include "router/router.h"
 #include "router/routing.h"
+#include "tools/cli/setup.h"
 
 const char *eval_entry_policy(const struct eval_entry *e)
 {
@@ -80,63 +81,46 @@ int eval_list_parse(struct eval_list *out, const char *text, struct err *err)
     return rc;
 }
 
-/* Open the router of one entry. It is in `path`, which is NULL if there is none. */
-static int list_open_router(struct eval_entry *e, const char *path, const struct engine *engine,
+/* Open the router of an entry, and note what it is. */
+static int list_open_router(struct eval_entry *e, const struct engine *engine,
                             const struct routing_options *o, struct err *err)
 {
+    char beside[ROUTING_PATH];
     struct err note = { "" };
+    const char *path = e->file;
+    if (!path && routing_find_router(beside, o, engine, e->policy))
+        path = beside;
     if (!path)
         return err_set(err, ERR_ARG, "policy %s: no router beside %s, and none was named", e->label,
                        o->engine.model);
     int rc = routing_router(&e->router, engine, path, &note, err);
     if (note.msg[0])
-        fprintf(stderr, "mizzle: %s\n", note.msg);
-    if (rc == OK && router_kind(e->router) != policy_router(e->policy))
+        setup_print_typed(&note);
+    if (rc != OK)
+        return rc;
+    if (router_kind(e->router) != policy_router(e->policy))
         return err_set(err, ERR_ARG, "--policy: %s: expected a %s, found a %s", path,
                        router_kind_name(policy_router(e->policy)),
                        router_kind_name(router_kind(e->router)));
-    return rc;
-}
-
-/* Note what the router of an entry is. */
-static void list_note(struct eval_entry *e, const char *path, const struct router *router)
-{
-    const struct router_about *about = router_about(router);
-    const char *name = router_name(router);
-    struct err note;
+    const struct router_about *about = router_about(e->router);
     snprintf(e->known.name, sizeof(e->known.name), "%.63s",
              e->file ? strchr(e->label, '=') + 1 : list_base(path));
     text_line(e->known.name);
-    err_set(&note, OK, "policy %s is a router of the kind %s%s%s", e->label, name,
-            *about->task ? ", which learnt " : "", about->task);
-    if (e->policy == POLICY_MLP && !e->query && strcmp(name, e->label) != 0)
-        fprintf(stderr, "mizzle: %s\n", note.msg);
     if (!sha256_file(e->known.sha256, path))
         e->known.sha256[0] = 0;
     if (about->has_model)
         snprintf(e->known.fingerprint, sizeof(e->known.fingerprint), "%016" PRIx64, about->model);
+    return OK;
 }
 
-int eval_list_open(struct eval_list *l, const struct engine *engine,
-                   const struct routing_options *o, const struct routing *r, struct err *err)
+int eval_list_open(struct eval_list *l, const struct engine *engine, struct err *err)
 {
-    for (size_t i = 0; i < l->n; i++) {
-        struct eval_entry *e = &l->at[i];
-        char beside[ROUTING_PATH];
-        const char *path = e->file;
-        if (!policy_reads_router(e->policy))
-            continue;
-        if (!path && routing_find_router(beside, o, engine, e->policy))
-            path = beside;
-        /* What the one beside the model decides, too, is open already. */
-        bool own = !e->file && policy_router(e->policy) == policy_router(r->how.policy);
-        int rc = own ? OK : list_open_router(e, path, engine, o, err);
-        if (rc != OK)
-            return rc;
-        if (path && (!own || r->router))
-            list_note(e, path, own ? r->router : e->router);
-    }
-    return OK;
+    struct routing_options o;
+    int rc = setup_options(&o, err);
+    for (size_t i = 0; rc == OK && i < l->n; i++)
+        if (policy_reads_router(l->at[i].policy))
+            rc = list_open_router(&l->at[i], engine, &o, err);
+    return rc;
 }
 
 json_t *eval_list_json(const struct eval_list *l)
@@ -160,19 +144,10 @@ void eval_list_close(struct eval_list *l)
     *l = (struct eval_list){ 0 };
 }
 
-/* Return how much of a routing an entry needs: 0 nothing, 1 a cloud, 2 nothing but that, 3 the
- * table of the options, 4 their network. */
-static int list_needs(const struct eval_entry *e)
+bool eval_list_asks(const struct eval_list *l)
 {
-    if (policy_reads_router(e->policy) && !e->file)
-        return policy_reads_network(e->policy) ? 4 : 3;
-    return e->policy == POLICY_ALWAYS ? 2 : e->policy != POLICY_NEVER;
-}
-
-const char *eval_list_demanding(const struct eval_list *l)
-{
-    const struct eval_entry *most = &l->at[0];
-    for (size_t i = 1; i < l->n; i++)
-        most = list_needs(&l->at[i]) > list_needs(most) ? &l->at[i] : most;
-    return policy_name(list_needs(most) == 1 ? POLICY_RANDOM : most->policy);
+    bool asks = false;
+    for (size_t i = 0; i < l->n; i++)
+        asks = asks || l->at[i].policy != POLICY_NEVER;
+    return asks;
 }

@@ -12,8 +12,6 @@
 struct engine;
 struct err;
 struct router;
-struct routing;
-struct routing_options;
 
 enum { EVAL_POLICIES = 40, EVAL_LABEL = 64 };
 
@@ -21,8 +19,8 @@ struct eval_entry {
     enum policy policy;
     bool slot;                   /* policy slot: always, after the text of slot=TEXT (asking.h) */
     bool query;                  /* policy query: mlp's score of the first token, for the answer */
-    char *file;                  /* of NAME=FILE; NULL: the router of the options */
-    struct router *router;       /* NULL: that of the options, or not open yet */
+    char *file;                  /* of NAME=FILE; NULL: the one beside the model */
+    struct router *router;       /* NULL: none, or not open yet */
     char label[EVAL_LABEL];      /* for people: "mlp", or "mlp=" and the file without its folders;
                                   * the second of that name ends with #2 */
     struct {                     /* of its router, once it is open; "": none, or not known */
@@ -41,12 +39,12 @@ struct eval_list {
 /* Parse policies separated by commas; those that need a router may name it: "never,mlp,mlp=FILE".
  * ERR_ARG names the one that is unknown; ERR_NOMEM. On error *out is empty. */
 int eval_list_parse(struct eval_list *out, const char *text, struct err *err);
-/* Open the routers of all entries but those without a file that r has open, and note what they are.
- * Those of another policy are looked for as routing_find_router does. Prints a note for each that
- * was calibrated with other weights. ERR_ARG: none is there, or one of the other kind; the errors
- * of routing_router. */
-int eval_list_open(struct eval_list *l, const struct engine *engine,
-                   const struct routing_options *o, const struct routing *r, struct err *err);
+/* Open the routers of all entries that read one, and note what they are. Without a file it is the
+ * one that routing_find_router finds. Prints a note for each that was calibrated with other
+ * weights. ERR_ARG: none is there, or one of the other kind; the errors of setup_options and
+ * routing_router.
+ */
+int eval_list_open(struct eval_list *l, const struct engine *engine, struct err *err);
 void eval_list_close(struct eval_list *l); /* all zero is fine */
 /* Return the policies with what is known of their routers; NULL: out of memory. */
 json_t *eval_list_json(const struct eval_list *l);
@@ -55,9 +53,7 @@ json_t *eval_list_json(const struct eval_list *l);
 const char *eval_entry_policy(const struct eval_entry *e);
 /* True for the policies that have a threshold, which decides what share they route. */
 bool eval_entry_scores(const struct eval_entry *e);
-/* Return the name of the policy for which routing_open must be called, so that the others work,
- * too: one that needs the router of the options (mlp rather than context), else one that needs the
- * cloud, else never. */
-const char *eval_list_demanding(const struct eval_list *l);
+/* True if one of the policies may need the cloud. */
+bool eval_list_asks(const struct eval_list *l);
 
 #endif

@@ -128,30 +128,23 @@ static int ppl_world(struct ppl *p, struct err *err)
     return rc;
 }
 
-/* Print the result as a line of text or JSON. */
+/* Print the result as a table or a line of JSON. */
 static int ppl_print(const struct ppl *p, struct err *err)
 {
     double n = (double)p->tokens, nll = p->sum / n;
     double bits = p->bytes ? p->sum / (double)p->bytes / log_f64(2) : 0;
-    struct row r = { .format = "jsonl", .flags = JSON_COMPACT | JSON_REAL_PRECISION(9) };
-    if (!p->o->json) {
-        printf("perplexity %.4f (%zu tokens scored, %.4f bits a byte, %.1f %% guessed, %s%zu)\n",
-               exp_f64(nll), p->tokens, bits, 100 * (double)p->hits / n,
-               p->o->task.data ? "windows that overlap by half, of "
-                               : "each answer by itself, at most ",
-               p->context);
-        return OK;
-    }
+    struct row r = { .format = p->o->json ? "jsonl" : "md",
+                     .flags = JSON_COMPACT | JSON_REAL_PRECISION(9) };
     row_text(&r, "task", NULL, "ppl");
-    row_put(&r, "ppl", exp_f64(nll), 6);
-    row_put(&r, "nll", nll, 9);
-    row_put(&r, "bits_per_byte", bits, 6);
-    row_put(&r, "accuracy", (double)p->hits / n, 6);
+    row_put(&r, "ppl", exp_f64(nll), 4);
+    row_named(&r, "nll", NULL, nll, 9);
+    row_named(&r, "bits_per_byte", "bits/byte", bits, 4);
+    row_named(&r, "accuracy", "foreseen", (double)p->hits / n, 3);
     row_put(&r, "tokens", n, 0);
     row_put(&r, "context", (double)p->context, 0);
-    row_text(&r, "model", NULL, p->engine.name);
-    row_text(&r, "weights", NULL, p->engine.weights);
-    row_text(&r, "kv", NULL, kvcache_name(p->kv));
+    row_text(&r, "model", "model", p->engine.name);
+    row_text(&r, "weights", "weights", p->engine.weights);
+    row_text(&r, "kv", "kv", kvcache_name(p->kv));
     return row_print(&r, err);
 }
 

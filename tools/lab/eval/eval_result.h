@@ -2,10 +2,7 @@
 #ifndef TOOLS_LAB_EVAL_EVAL_RESULT_H
 #define TOOLS_LAB_EVAL_EVAL_RESULT_H
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 
 #include "kernels/sys/buf.h"
 #include "tools/lab/eval/asking.h"
@@ -27,11 +24,8 @@ struct eval_result {
     size_t truncated; /* at the limit of tokens */
     struct decode_stats sum;
     struct asked_work work;
-    struct buf rights;               /* unsigned char [questions], 1: right */
-    struct buf subjects;             /* uint64_t [questions], hash of what each is about */
-    struct buf ttft;                 /* double [questions], ms to the first token */
-    struct statistics_groups groups; /* of the questions, by subject */
-    bool closed;                     /* other questions would have the same subjects */
+    struct buf rights; /* unsigned char [questions], 1: right */
+    struct buf ttft;   /* double [questions], ms to the first token */
 
     /* Set by eval_results_compare. */
     double pgr;                       /* (r - never) / (always - never), of accuracies; NaN: one of
@@ -45,11 +39,8 @@ struct eval_result {
  * share that is aimed at, or NaN. */
 void eval_result_begin(struct eval_result *r, const struct eval_entry *e, double target);
 void eval_result_close(struct eval_result *r); /* all zero is fine */
-/* Add one answer to a question about this subject. ERR_NOMEM. */
-int eval_result_add(struct eval_result *r, const struct asked *one, uint64_t subject,
-                    struct err *err);
-/* Group the questions, once all are answered. ERR_NOMEM. */
-int eval_result_finish(struct eval_result *r, struct err *err);
+/* Add one answer. ERR_NOMEM. */
+int eval_result_add(struct eval_result *r, const struct asked *one, struct err *err);
 
 /* Set the gap recovered of each of results[n], between never and always, if they are among them,
  * and its difference to the policy with the label `against`, if that is not NULL: at the same
@@ -59,23 +50,12 @@ void eval_results_compare(struct eval_result *results, size_t n, const char *aga
 /* Return the share of tokens that came from the cloud, and of answers that are right; 0 of none. */
 double eval_result_share(const struct eval_result *r);
 double eval_result_accuracy(const struct eval_result *r);
-/* Return the 95 % interval of the accuracy; 0 to 1 of no answers. */
-struct statistics_interval eval_result_interval(const struct eval_result *r);
-/* Return how many ids passed through the cloud's model, as a share of those of prompts and answers:
- * about 1 if it writes everything, less if prompts share a beginning. */
-double eval_result_work(const struct eval_result *r);
-/* Return the median ms to the first token, or 0 if there is none. */
-double eval_result_ttft(const struct eval_result *r);
 
-/* eval_print.c */
-
-/* Print one result as a line of JSON. ERR_NOMEM. */
-int eval_print_json(const struct eval_options *o, const struct eval_result *r, struct err *err);
-/* Print results as a table. With --as-paper it has the columns of Table 1 of She et al. (arXiv
- * 2504.07878): seconds are for 100 tokens, TBT is the small model's time by token that it wrote,
- * and the overall time is the sum of the small model's and the rest. In the paper's row of
- * threshold 0.60 the rest is not in the sum. */
-void eval_print_table(FILE *to, const struct eval_options *o, const struct eval_result *r,
-                      size_t n);
+/* Print results that have answers to stdout, as lines of JSON or as a table. With --as-paper it has
+ * the columns of Table 1 of She et al. (arXiv 2504.07878): seconds are for 100 tokens, TBT is the
+ * small model's time by token that it wrote, and the overall time is the sum of the small model's
+ * and the rest. In the paper's row of threshold 0.60 the rest is not in the sum. ERR_NOMEM. */
+int eval_print(const struct eval_options *o, const struct eval_result *r, size_t n,
+               struct err *err);
 
 #endif

@@ -69,8 +69,8 @@ struct task_item {       /* valid until the next task_item */
     const char *prompt;  /* as it is sent; form chat: the user's message */
     const char *gold;    /* reference answer with its leading blank, without end-of-text, or NULL */
     const char *key;     /* the right final answer: "C", "18" */
-    const char *subject; /* what it asks about: items of one subject are never split, and intervals
-                          * draw them together. The field `group`; without it csqa:
+    const char *subject; /* what it asks about: items of one subject are never split, and
+                          * tools/lab/study draws them together. The field `group`; without it csqa:
                           * question_concept, milli: the thing, else the question */
     size_t nchoices;     /* 0: none (milli, gsm8k) */
     const char *const *labels, *const *choices; /* [nchoices] */
