@@ -16,7 +16,7 @@
 #include "tools/lab/eval/statistics.h"
 #include "tools/lab/tasks/task_options.h"
 
-enum { QUESTIONS = 400, MILLI_TOKENS = 96, FILE_TOKENS = 512 };
+enum { QUESTIONS = 400 };
 
 static const char *out_path;
 static size_t questions, max_tokens; /* 0: not given */
@@ -95,13 +95,11 @@ static int cmd_router_calibrate_open(struct calibrating *c, struct err *err)
     int rc = task_open(&items->task, &shared_task, err);
     if (rc != OK)
         return rc;
-    bool endless = task_size(items->task) == SIZE_MAX;
-    size_t tokens = endless ? MILLI_TOKENS : FILE_TOKENS;
     size_t most = task_size(items->task) < QUESTIONS ? task_size(items->task) : QUESTIONS;
     items->n = questions ? questions : most;
     rc = choose_items(items, err);
     if (rc == OK)
-        rc = asking_open(&c->asking, NULL, max_tokens ? max_tokens : tokens, shared_task.seed, err);
+        rc = asking_open(&c->asking, NULL, max_tokens, shared_task.seed, err);
     if (rc != OK)
         return rc;
     if (!routing_port(&c->asking.routing))

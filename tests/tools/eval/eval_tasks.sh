@@ -123,8 +123,11 @@ fails 2 'other settings: seed: expected "2", found "1"' $swept --seed 2 --jsonl 
 run 2 $pair $data --policy never,max-prob,random,always --target-routed 0.2 --jsonl "$dir/cut"
 grep -q 'other settings: targets' "$dir/err" || fail "$(cat "$dir/err")"
 run 2 $pair $data --policy never --jsonl "$dir/cut"
-head -n 3 "$dir/answers" >"$dir/bad" && echo '{"policy":"never","share":null,"item":0}' >>"$dir/bad"
-fails 3 "line 4: expected" $swept --jsonl "$dir/bad"
+for line in '{"policy":"never","share":null,"item":0}' '{"policy":"never","point":0,"item":0}' \
+    '{"calibrated":"random","point":0,"threshold":"x"}' '{"point":0}'; do
+    head -n 3 "$dir/answers" >"$dir/bad" && echo "$line" >>"$dir/bad"
+    fails 3 "line 4: expected the fields of an answer or of a threshold" $swept --jsonl "$dir/bad"
+done
 echo 'no JSON' >"$dir/bad"
 run 3 $pair $data --policy never --jsonl "$dir/bad"
 run 3 $pair $data --policy never --jsonl "$dir/csqa"

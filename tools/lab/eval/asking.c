@@ -22,7 +22,9 @@ enum {
     AHEAD = 4,       /* answers in flight for each that is written, so a long one delays no other */
     EACH_THREAD = 8, /* answers written at once; */
     MOST = 32,       /* beyond, the products of a pass gain little */
-    PIECE_MS = 60000 /* nobody reads along, so prompts are read in the largest pieces */
+    PIECE_MS = 60000,  /* nobody reads along, so prompts are read in the largest pieces */
+    MILLI_TOKENS = 96, /* of an answer */
+    FILE_TOKENS = 512
 };
 
 struct asking_sent { /* an answer in flight */
@@ -165,6 +167,8 @@ static int asking_parallel(size_t *out, const struct asking *a, size_t context, 
 int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t n, struct err *err)
 {
     size_t most = a->engine.model->config.context, longest, context;
+    if (!a->max_tokens)
+        a->max_tokens = task_size(t) == SIZE_MAX ? MILLI_TOKENS : FILE_TOKENS;
     int rc = setup_kv(&a->kv, engine_best_kv(&a->engine), err);
     if (rc == OK)
         rc = asking_longest(&longest, a, t, items, n, err);

@@ -34,17 +34,17 @@ struct asking { /* must not move */
     size_t oldest, flying;
     uint64_t taken_ns, busy_ns; /* when the latest answer was taken; busy_ns of texts then */
     enum kvcache kv;            /* type of the small model's keys and values */
-    size_t max_tokens;          /* limit of one answer */
+    size_t max_tokens;          /* limit of one answer; 0: the task's default, before it is known */
     uint64_t seed;              /* for policy random: item i draws from rand_u64(seed, i) */
     struct text *taken;         /* the latest answer; or NULL */
     struct buf text, scores;    /* its text, and a float of each token */
 };
 
 /* Open engine and routing from the shared options (setup.h), and the routers of l. The cloud is
- * opened if a policy of l may need it; NULL: routing.router decides, that of the options. Each
- * answer has a breaker of its own and no limits but max_tokens, so it does not depend on those
- * before it. On error *a is all zero. Returns the errors of setup_engine, eval_list_open and
- * routed_open. */
+ * opened if a policy of l may need it; NULL: routing.router decides, that of the options.
+ * max_tokens 0: 96 for milli, 512 for a file. Each answer has a breaker of its own and no limits
+ * but max_tokens, so it does not depend on those before it. On error *a is all zero. Returns the
+ * errors of setup_engine, eval_list_open and routed_open. */
 int asking_open(struct asking *a, struct eval_list *l, size_t max_tokens, uint64_t seed,
                 struct err *err);
 /* Close all parts, after the notes for the user; all zero is fine. */

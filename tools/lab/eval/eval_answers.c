@@ -15,7 +15,7 @@
 #include "tools/lab/eval/eval_journal.h"
 
 /* With fewer than FEW questions to find a threshold on, the user is told. */
-enum { MILLI_TOKENS = 96, TOKENS = 512, FEW = 20 };
+enum { FEW = 20 };
 
 struct answers_run {
     const struct eval_options *o;
@@ -30,14 +30,6 @@ struct answers_run {
     uint64_t since;      /* when the latest one began; 0: none yet */
     double share;        /* which the first policy with a threshold has routed; NaN: none yet */
 };
-
-/* Open models, routing and routers for the policies of the list. */
-static int answers_open_parts(struct answers_run *m, struct err *err)
-{
-    size_t tokens = strcmp(m->o->task.name, "milli") != 0 ? TOKENS : MILLI_TOKENS;
-    tokens = m->o->max_tokens ? m->o->max_tokens : tokens;
-    return asking_open(&m->asking, &m->list, tokens, m->o->task.seed, err);
-}
 
 /* Wait until it is known what answers, if a server does. */
 static int answers_cloud_ready(const struct answers_run *m, struct err *err)
@@ -274,7 +266,7 @@ int eval_answers(const struct eval_options *o, struct err *err)
     m->o = o;
     int rc = answers_check(m, err);
     if (rc == OK)
-        rc = answers_open_parts(m, err);
+        rc = asking_open(&m->asking, &m->list, o->max_tokens, o->task.seed, err);
     if (rc == OK)
         rc = answers_prepare(m, err);
     if (rc == OK)
