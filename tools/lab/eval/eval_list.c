@@ -103,6 +103,11 @@ static int list_open_router(struct eval_entry *e, const struct engine *engine,
                        router_kind_name(policy_router(e->policy)),
                        router_kind_name(router_kind(e->router)));
     const struct router_about *about = router_about(e->router);
+    if (path == beside && o->routers && !strncmp(path, o->routers, strlen(o->routers))) {
+        err_set(&note, OK, "router %s, which this model's fingerprint names: %s, learnt %s", path,
+                router_name(e->router), about->task);
+        setup_print_typed(&note);
+    }
     snprintf(e->known.name, sizeof(e->known.name), "%.63s",
              e->file ? strchr(e->label, '=') + 1 : list_base(path));
     text_line(e->known.name);
