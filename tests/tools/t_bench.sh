@@ -68,7 +68,8 @@ each 'expect 2 bench' 'kernels nothing' 'kernels add_f32 add_f32' 'kernels --isa
 each "refuses 2 'unknown option -' bench" 'model --only add_f32' 'model --compare' '-r 1 limits' 'limits --shape qwen2.5-0.5b' \
     'limits -p 8' 'kernels --parallel 2' 'kernels -d 5' 'kernels -t 1' 'kernels --shape qwen2.5-0.5b' \
     'kernels -p 8'
-fails 2 "^mizzle bench limits: -t: expected one number, found 1,2$" bench limits -t 1,2
+fails 2 "^mizzle bench limits: --threads: expected a whole number, found 1,2;" bench limits -t 1,2
+fails 2 "^mizzle bench model: --shape: expected no -m, found x$" bench model --shape qwen2.5-0.5b -m x
 # model: llama-bench's columns, lists, every sample in all formats but md.
 "$MIZZLE" bench model -p 8,16 -n 2,3 -d 0,70 -t 2 -r 3 -o jsonl >"$dir/jsonl"
 for form in json csv md; do

@@ -2,20 +2,21 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "tools/lab/bench/bench_model.h"
+#include "tools/lab/bench/bench.h"
 #include "tools/lab/tuning/compare.h"
 #include "tools/cli/setup.h"
 #include "tools/command.h"
 
 enum { UNSET = 0x7fffffff, REPEAT = 5, MOST_TOKENS = 1 << 20 }; /* UNSET: -r was not given */
-static struct bench_options opts = { .format = "md", .repeat = UNSET };
-static struct bench_model_options model_opts = { .prompt = "512",
-                                                 .gen = "128",
-                                                 .depth = "0",
-                                                 .texts = "1",
-                                                 .context = "512,4096,32768",
-                                                 .type = "q8_0" };
-static const char *threads_text;
+static struct bench_options opts = { .format = "md",
+                                     .repeat = UNSET,
+                                     .prompt = "512",
+                                     .gen = "128",
+                                     .depth = "0",
+                                     .texts = "1",
+                                     .each_threads = "0",
+                                     .context = "512,4096,32768",
+                                     .type = "q8_0" };
 static bool compare;
 
 /* Rows of option tables. Each subject says its own default. */
@@ -31,13 +32,13 @@ static bool compare;
     }
 #define ROW_SHAPE(otherwise)                                                             \
     {                                                                                    \
-        "--shape", NULL, OPTION_STR, &model_opts.shape, "NAME",                          \
+        "--shape", NULL, OPTION_STR, &opts.shape, "NAME",                                \
             "Take random weights of this shape instead of a file: qwen2.5-0.5b, -1.5b, " \
             "-3b, -7b, qwen3-0.6b, -1.7b, -4b or -8b (default: " otherwise ")"           \
     }
 #define ROW_TYPE                                                                          \
     {                                                                                     \
-        "--type", NULL, OPTION_STR, &model_opts.type, "TYPE",                             \
+        "--type", NULL, OPTION_STR, &opts.type, "TYPE",                                   \
             "Give every matrix of --shape this type: f32, bf16, one of GGUF's from q8_0 " \
             "to q2_k and iq4_xs, or the mix q4_k_m (default: q8_0)"                       \
     }
@@ -47,8 +48,9 @@ static bool compare;
             "Keep keys and values in f32, f16 or q8 (default: f16)"  \
     }
 
-/* Begin a subject: check the options that several subjects have, and catch interrupts. */
-static int bench_begin(struct err *err)
+/* Run a subject: check the options that several subjects have, and catch interrupts. */
+static int bench_run(int (*subject)(const struct bench_options *o, struct err *err),
+                     struct err *err)
 {
     const char *f = opts.format;
     bool given = opts.repeat != UNSET;
@@ -58,7 +60,7 @@ static int bench_begin(struct err *err)
     if (strcmp(f, "md") && strcmp(f, "csv") && strcmp(f, "json") && strcmp(f, "jsonl"))
         return err_set(err, ERR_ARG, "-o: expected md, csv, json or jsonl, found %s", f);
     opts.repeat = given ? opts.repeat : (size_t)REPEAT;
-    return OK;
+    return subject(&opts, err);
 }
 
 int bench_list(struct bench_list *out, const char *option, const char *text, struct err *err)
@@ -107,17 +109,16 @@ static int cmd_bench_kernels_main(int n, char **args, struct err *err)
                          : shared_options.engine.isa ? "--isa"
                          : strcmp(opts.format, "md") ? "-o"
                                                      : NULL;
-    int rc = bench_begin(err);
-    if (rc == OK && compare && beside)
-        rc = err_set(err, ERR_ARG, "--compare: expected no other option, found %s", beside);
-    else if (rc == OK && compare && n != 2)
-        rc = err_set(err, ERR_ARG, "--compare: expected two files, found %d", n);
-    else if (rc == OK && compare)
-        rc = compare_kernels(args[0], args[1], err);
-    else if (rc == OK && n > 1)
-        rc = err_set(err, ERR_ARG, "unexpected argument %s", args[1]);
+    if (compare && beside)
+        return err_set(err, ERR_ARG, "--compare: expected no other option, found %s", beside);
+    if (compare && n != 2)
+        return err_set(err, ERR_ARG, "--compare: expected two files, found %d", n);
+    if (compare)
+        return compare_kernels(args[0], args[1], err);
+    if (n > 1)
+        return err_set(err, ERR_ARG, "unexpected argument %s", args[1]);
     opts.only = n ? args[0] : NULL;
-    return rc == OK && !compare ? bench_kernels(&opts, err) : rc;
+    return bench_run(bench_kernels, err);
 }
 
 const struct command cmd_bench_kernels = {
@@ -152,9 +153,7 @@ const struct command cmd_bench_kernels = {
         "  done\n"
         "  mizzle bench kernels --compare old.jsonl new.jsonl\n\n"
         "Each run has the rows of all sets, so two sets can be compared, too:\n\n"
-        "  mizzle bench kernels --compare new.jsonl:avx2 new.jsonl:avx512vnni\n\n"
-        "If perf works here, it counts the processor's events meanwhile:\n\n"
-        "  perf stat -d mizzle bench kernels matmul_q8 --isa avx2",
+        "  mizzle bench kernels --compare new.jsonl:avx2 new.jsonl:avx512vnni",
     .groups = (const struct option_group *const[]){ &kernels_options, NULL },
     .run = cmd_bench_kernels_main,
     .most = 2,
@@ -165,13 +164,13 @@ static const struct option_group model_options = {
     (const struct option[]){
         ROW_OUTPUT,
         ROW_REPEAT,
-        { "--prompt", "-p", OPTION_STR, &model_opts.prompt, "N[,N...]",
+        { "--prompt", "-p", OPTION_STR, &opts.prompt, "N[,N...]",
           "Evaluate a prompt of N tokens (default: 512)" },
-        { "--n-predict", "-n", OPTION_STR, &model_opts.gen, "N[,N...]",
+        { "--n-predict", "-n", OPTION_STR, &opts.gen, "N[,N...]",
           "Generate N tokens one at a time (default: 128)" },
-        { "--context", "-d", OPTION_STR, &model_opts.depth, "N[,N...]",
+        { "--context", "-d", OPTION_STR, &opts.depth, "N[,N...]",
           "Fill the KV cache with N tokens before each test (default: 0)" },
-        { "--threads", "-t", OPTION_STR, &threads_text, "N[,N...]",
+        { "--threads", "-t", OPTION_STR, &opts.each_threads, "N[,N...]",
           "Measure with each number of threads (default: all processors)" },
         OPTION_ROW_ISA("the best"),
         { "--model", "-m", OPTION_STR, &shared_options.engine.model, "NAME",
@@ -179,10 +178,10 @@ static const struct option_group model_options = {
         ROW_SHAPE("none"),
         ROW_TYPE,
         ROW_KV,
-        { "--parallel", NULL, OPTION_STR, &model_opts.texts, "N[,N...]",
+        { "--parallel", NULL, OPTION_STR, &opts.texts, "N[,N...]",
           "Generate -n tokens of each of N texts at once, one token of each in a pass "
           "(default: 1)" },
-        { "--by-op", NULL, OPTION_FLAG, &model_opts.by_op, NULL,
+        { "--by-op", NULL, OPTION_FLAG, &opts.by_op, NULL,
           "Show where the time of a token, or of a prompt, goes, by kind of operation" },
         OPTION_END,
     },
@@ -190,11 +189,8 @@ static const struct option_group model_options = {
 
 static int cmd_bench_model_main(int n, char **args, struct err *err)
 {
-    int rc = bench_begin(err);
     (void)n, (void)args;
-    if (rc == OK && threads_text)
-        rc = bench_list(&model_opts.threads, "-t", threads_text, err);
-    return rc == OK ? bench_model(&opts, &model_opts, err) : rc;
+    return bench_run(bench_model, err);
 }
 
 const struct command cmd_bench_model = {
@@ -248,7 +244,7 @@ static const struct option_group limits_options = {
     "Options",
     (const struct option[]){
         ROW_OUTPUT,
-        { "--threads", "-t", OPTION_STR, &threads_text, "N",
+        { "--threads", "-t", OPTION_SIZE, &opts.threads, "N",
           "Measure with one thread and with N (default: all processors)" },
         OPTION_END,
     },
@@ -256,14 +252,8 @@ static const struct option_group limits_options = {
 
 static int cmd_bench_limits_main(int n, char **args, struct err *err)
 {
-    struct bench_list threads = { .n = 0 };
-    int rc = bench_begin(err);
     (void)n, (void)args;
-    if (rc == OK && threads_text)
-        rc = bench_list(&threads, "-t", threads_text, err);
-    if (rc == OK && threads.n > 1)
-        rc = err_set(err, ERR_ARG, "-t: expected one number, found %s", threads_text);
-    return rc == OK ? bench_limits(&opts, threads.at[0], err) : rc;
+    return bench_run(bench_limits, err);
 }
 
 const struct command cmd_bench_limits = {
@@ -287,7 +277,7 @@ static const struct option_group memory_options = {
         ROW_SHAPE("qwen2.5-0.5b"),
         ROW_TYPE,
         ROW_KV,
-        { "--context", "-c", OPTION_STR, &model_opts.context, "N[,N...]",
+        { "--context", "-c", OPTION_STR, &opts.context, "N[,N...]",
           "Give the KV cache room for N tokens (default: 512,4096,32768)" },
         OPTION_END,
     },
@@ -295,9 +285,8 @@ static const struct option_group memory_options = {
 
 static int cmd_bench_memory_main(int n, char **args, struct err *err)
 {
-    int rc = bench_begin(err);
     (void)n, (void)args;
-    return rc == OK ? bench_memory(&opts, &model_opts, err) : rc;
+    return bench_run(bench_memory, err);
 }
 
 const struct command cmd_bench_memory = {

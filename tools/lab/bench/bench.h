@@ -18,6 +18,10 @@ struct bench_options {
     const char *format;
     size_t repeat;
     const char *only; /* kernels: one operation; NULL: all */
+    size_t threads;   /* limits; 0: all processors */
+    const char *prompt, *gen, *depth, *context, *texts, *each_threads; /* lists of numbers */
+    const char *shape, *type; /* shape NULL: measure a file */
+    bool by_op;               /* show where the time goes */
 };
 
 /* One measured kernel. bytes, ops and ns are those of a call; bytes: what it has to read at least;
@@ -51,10 +55,13 @@ struct bench_list {
 int bench_list(struct bench_list *out, const char *option, const char *text, struct err *err);
 size_t bench_list_most(const struct bench_list *l);
 
-/* Run `mizzle bench kernels`. */
+/* Run a subject of `mizzle bench`. bench_memory computes all rows, then prints them; nothing large
+ * is allocated. ERR_ARG: an option that cannot be; ERR_STOP; ERR_NOMEM. Of bench_memory,
+ * ERR_FORMAT: type and shape do not fit together; ERR_NOMEM: more bytes than a size_t holds; on
+ * these errors nothing is printed. */
 int bench_kernels(const struct bench_options *o, struct err *err);
-
-/* Run `mizzle bench limits`; threads 0: all processors. */
-int bench_limits(const struct bench_options *o, size_t threads, struct err *err);
+int bench_limits(const struct bench_options *o, struct err *err);
+int bench_memory(const struct bench_options *o, struct err *err);
+int bench_model(const struct bench_options *o, struct err *err);
 
 #endif

@@ -2,7 +2,6 @@
  * arithmetic. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
@@ -24,82 +23,65 @@ struct limit_row {
     double others;   /* as doubt_look found */
 };
 
-/* Working sets that are read again and again, with one thread and with all. */
-struct limit_stairs {
-    struct read_stair one[READ_STAIRS], all[READ_STAIRS];
-    size_t n, threads;
+struct limit_table {
+    struct limit_row rows[MOST];
+    size_t n;
     struct doubt_others others;
-    double took; /* by others, while they were read */
 };
 
-/* Measure how fast each level is read, and working sets; return the number of rows, 0 after an
- * error. */
-static size_t bench_limits_read(struct limit_row rows[], struct limit_stairs *s, struct pool *one,
-                                struct pool *all, struct err *err)
+/* Add a row without a name; the last look saw who ran beside it. */
+static struct limit_row *limit_add(struct limit_table *t, const char *unit, double one, double all,
+                                   size_t bytes)
 {
-    struct read_probe *probe;
-    struct read_level a[READ_LEVELS], b[READ_LEVELS];
-    doubt_look(&s->others);
-    if (read_probe_open(&probe, false, all, err) != OK)
-        return 0;
-    s->threads = pool_threads(all);
-    s->n = read_probe_stairs(s->all, probe, all);
-    read_probe_levels(b, probe, all);
-    memcpy(s->one, s->all, sizeof(s->one));
-    memcpy(a, b, sizeof(a));
-    if (s->threads > 1) {
-        read_probe_stairs(s->one, probe, one);
-        read_probe_levels(a, probe, one);
-    }
-    read_probe_close(probe);
-    doubt_look(&s->others);
-    s->took = s->others.took;
-    for (size_t i = 0; i < READ_LEVELS + s->n; i++) {
-        struct limit_row *r = &rows[i];
-        size_t level = READ_LEVELS - 1 - i, stair = i - READ_LEVELS; /* memory first */
-        if (i < READ_LEVELS)
-            *r = (struct limit_row){ "",     "GB/s", a[level].gb_s, b[level].gb_s, a[level].bytes,
-                                     s->took };
-        else
-            *r = (struct limit_row){
-                "", "GB/s", s->one[stair].gb_s, s->all[stair].gb_s, s->one[stair].bytes, s->took
-            };
-        if (i >= READ_LEVELS)
-            snprintf(r->name, sizeof(r->name), "read %zu MiB again and again", r->bytes >> 20);
-        else if (r->bytes)
-            snprintf(r->name, sizeof(r->name), "read from %s, %zu KiB", a[level].name,
-                     r->bytes >> 10);
-        else
-            snprintf(r->name, sizeof(r->name), "read from %s", a[level].name);
-    }
-    return READ_LEVELS + s->n;
+    struct limit_row *r = &t->rows[t->n++];
+    *r = (struct limit_row){ "", unit, one, all, bytes, t->others.took };
+    return r;
 }
 
-/* Measure all limits of this processor with one thread and with all, and set *count to the number
- * of rows. */
-static int bench_limits_measure(struct limit_row rows[MOST], size_t *count,
-                                struct limit_stairs *stairs, struct pool *all, struct err *err)
+/* Measure how fast each level is read, memory first, and working sets again and again. */
+static int bench_limits_read(struct limit_table *t, struct pool *pool, struct err *err)
 {
-    struct pool *one;
-    int rc = pool_open(&one, 1, err);
+    struct read_probe *probe;
+    struct read_level levels[2][READ_LEVELS]; /* with one thread, with all */
+    struct read_stair stairs[2][READ_STAIRS];
+    size_t n = 0, one = pool_threads(pool) == 1;
+    doubt_look(&t->others);
+    int rc = read_probe_open(&probe, false, pool, err);
     if (rc != OK)
         return rc;
-    size_t n = bench_limits_read(rows, stairs, one, all, err);
-    for (size_t i = 0; n && i < limits_count && n < MOST && !interrupted; i++) {
+    for (size_t all = 2; all-- > one;) { /* what one thread gets is measured last */
+        n = read_probe_stairs(stairs[all], probe, all ? pool : NULL);
+        read_probe_levels(levels[all], probe, all ? pool : NULL);
+    }
+    read_probe_close(probe);
+    doubt_look(&t->others);
+    for (size_t i = READ_LEVELS; i-- > 0;) {
+        const struct read_level *x = &levels[one][i], *y = &levels[1][i];
+        struct limit_row *r = limit_add(t, "GB/s", x->gb_s, y->gb_s, x->bytes);
+        int at = snprintf(r->name, sizeof(r->name), "read from %s", x->name);
+        if (x->bytes)
+            snprintf(r->name + at, sizeof(r->name) - (size_t)at, ", %zu KiB", x->bytes >> 10);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct read_stair *x = &stairs[one][i], *y = &stairs[1][i];
+        struct limit_row *r = limit_add(t, "GB/s", x->gb_s, y->gb_s, x->bytes);
+        snprintf(r->name, sizeof(r->name), "read %zu MiB again and again", x->bytes >> 20);
+    }
+    return OK;
+}
+
+/* Measure each kind of arithmetic of this processor. */
+static void bench_limits_compute(struct limit_table *t, struct pool *pool)
+{
+    for (size_t i = 0; i < limits_count && t->n < MOST && !interrupted; i++) {
         if ((cpu_detect() & limits[i].needs) != limits[i].needs)
             continue;
-        double most = limits_measure(&limits[i], all);
-        rows[n] = (struct limit_row){ "", "GOP/s", most, most, 0, 0 };
-        if (pool_threads(all) > 1)
-            rows[n].one = limits_measure(&limits[i], one);
-        doubt_look(&stairs->others);
-        rows[n].others = stairs->others.took;
-        snprintf(rows[n].name, sizeof(rows[n].name), "%s", limits[i].name);
-        n++;
+        double all = limits_measure(&limits[i], pool);
+        double one = pool_threads(pool) > 1 ? limits_measure(&limits[i], NULL) : all;
+        doubt_look(&t->others);
+        struct limit_row *r = limit_add(t, "GOP/s", one, all, 0);
+        snprintf(r->name, sizeof(r->name), "%s", limits[i].name);
     }
-    pool_close(one);
-    *count = n;
-    return n ? OK : ERR_NOMEM;
 }
 
 static int bench_limits_print(struct row *out, const struct limit_row *r, size_t threads,
@@ -120,25 +102,24 @@ static int bench_limits_print(struct row *out, const struct limit_row *r, size_t
     return row_print(out, err);
 }
 
-int bench_limits(const struct bench_options *o, size_t threads, struct err *err)
+int bench_limits(const struct bench_options *o, struct err *err)
 {
-    struct limit_row rows[MOST];
-    struct limit_stairs stairs = { .n = 0 };
-    struct pool *all;
-    size_t n = 0;
-    int rc = pool_open(&all, threads, err);
-    if (rc != OK)
-        return rc;
-    threads = pool_threads(all);
-    rc = bench_limits_measure(rows, &n, &stairs, all, err);
-    pool_close(all);
-    if (rc != OK)
-        return rc;
-    if (interrupted)
-        return err_set(err, ERR_STOP, "interrupted");
+    static struct limit_table t;
     struct row out = { .format = o->format };
-    for (size_t i = 0; i < n && rc == OK; i++)
-        rc = bench_limits_print(&out, &rows[i], threads, err);
-    row_end(&out);
+    struct pool *pool;
+    int rc = pool_open(&pool, o->threads, err);
+    if (rc != OK)
+        return rc;
+    size_t threads = pool_threads(pool);
+    rc = bench_limits_read(&t, pool, err);
+    if (rc == OK)
+        bench_limits_compute(&t, pool);
+    pool_close(pool);
+    if (rc == OK && interrupted)
+        return err_set(err, ERR_STOP, "interrupted");
+    for (size_t i = 0; rc == OK && i < t.n; i++)
+        rc = bench_limits_print(&out, &t.rows[i], threads, err);
+    if (t.n)
+        row_end(&out);
     return rc;
 }

@@ -60,18 +60,17 @@ static int memory_print(struct row *out, const struct memory_row *r, struct err 
     return row_print(out, err);
 }
 
-int bench_memory(const struct bench_options *o, const struct bench_model_options *m,
-                 struct err *err)
+int bench_memory(const struct bench_options *o, struct err *err)
 {
     struct memory_row rows[BENCH_LIST];
     struct bench_list contexts;
     struct model_config c;
     unsigned type;
     enum kvcache kv;
-    const char *shape = m->shape ? m->shape : "qwen2.5-0.5b";
-    int rc = bench_list(&contexts, "-c", m->context, err);
+    const char *shape = o->shape ? o->shape : "qwen2.5-0.5b";
+    int rc = bench_list(&contexts, "-c", o->context, err);
     if (rc == OK)
-        rc = bench_model_shape(&c, &type, shape, m->type, err);
+        rc = bench_model_shape(&c, &type, shape, o->type, err);
     if (rc == OK)
         rc = setup_kv(&kv, KVCACHE_F16, err);
     for (size_t i = 0; rc == OK && i < contexts.n; i++) {

@@ -87,26 +87,34 @@ struct bench_plan {
 };
 
 /* Parse the lists of the command line and compute the context. ERR_ARG. */
-static int plan_make(struct bench_plan *p, const struct bench_model_options *m, struct err *err)
+static int plan_make(struct bench_plan *p, const struct bench_options *o, struct err *err)
 {
-    int rc = bench_list(&p->prompt, "-p", m->prompt, err);
-    if (!rc)
-        rc = bench_list(&p->depth, "-d", m->depth, err);
-    if (!rc)
-        rc = bench_list(&p->gen, "-n", m->gen, err);
-    if (!rc)
-        rc = bench_list(&p->texts, "--parallel", m->texts, err);
-    if (rc)
-        return rc;
+    const struct {
+        struct bench_list *to;
+        const char *option, *text;
+    } lists[] = { { &p->prompt, "-p", o->prompt },
+                  { &p->depth, "-d", o->depth },
+                  { &p->gen, "-n", o->gen },
+                  { &p->threads, "-t", o->each_threads },
+                  { &p->texts, "--parallel", o->texts } };
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        int rc = bench_list(lists[i].to, lists[i].option, lists[i].text, err);
+        if (rc)
+            return rc;
+    }
     for (size_t i = 0; i < p->texts.n; i++)
         if (p->texts.at[i] < 1 || p->texts.at[i] > BENCH_TEXTS)
             return err_set(err, ERR_ARG, "--parallel: expected 1 to %d, found %zu", BENCH_TEXTS,
                            p->texts.at[i]);
     size_t prompt = bench_list_most(&p->prompt), gen = bench_list_most(&p->gen);
-    p->threads = m->threads.n ? m->threads : (struct bench_list){ .n = 1 };
     p->context = bench_list_most(&p->depth) + (prompt > gen ? prompt : gen);
     if (!prompt && !gen)
         return err_set(err, ERR_ARG, "-p, -n: expected one of them above 0");
+    if (o->by_op && (bench_list_most(&p->texts) > 1 || *o->format == 'c'))
+        return err_set(err, ERR_ARG, "--by-op: expected one text and not -o csv");
+    if (o->shape && shared_options.engine.model)
+        return err_set(err, ERR_ARG, "--shape: expected no -m, found %s",
+                       shared_options.engine.model);
     return setup_kv(&p->kv, KVCACHE_F16, err);
 }
 
@@ -155,13 +163,19 @@ static int run_once(struct bench_run *b, struct bench_test *t, size_t n, struct 
                      : bench_model_write(b->batch, b->s, t->texts, n, &t->pass, err);
 }
 
+/* Evaluate the prompt, or generate a few of the tokens. */
+static int run_few(struct bench_run *b, struct bench_test *t, struct err *err)
+{
+    return run_once(b, t, t->gen < WARM ? t->gen : WARM, err);
+}
+
 /* Generate until the batch has chosen how it walks the weights. */
 static int run_tuning(struct bench_run *b, struct bench_test *t, struct err *err)
 {
     int rc = OK;
     for (size_t i = 0; !rc && i < TUNING_PASSES && !model_tuned(batch_tuning(b->batch)); i++) {
         run_rewind(b, t, t->depth);
-        rc = run_once(b, t, t->gen < WARM ? t->gen : WARM, err);
+        rc = run_few(b, t, err);
     }
     return rc;
 }
@@ -175,7 +189,7 @@ static int warm_up(struct bench_run *b, struct bench_test *t, struct err *err)
     for (size_t i = 1; !rc && i < t->texts; i++)
         rc = session_copy(b->s[i], b->s[0], t->depth, err);
     if (!rc)
-        rc = run_once(b, t, t->gen < WARM ? t->gen : WARM, err);
+        rc = run_few(b, t, err);
     return rc || t->prompt || t->texts > 1 ? rc : run_tuning(b, t, err);
 }
 
@@ -197,7 +211,7 @@ static int run_waiting(struct bench_run *b, struct bench_test *t, struct err *er
     pool_watch(b->pool);
     int rc = t->prompt
                  ? bench_model_read(b->s[0], t->prompt < BATCH_ROWS ? t->prompt : BATCH_ROWS, err)
-                 : run_once(b, t, t->gen < WARM ? t->gen : WARM, err);
+                 : run_few(b, t, err);
     t->waiting = pool_waited(b->pool);
     return rc;
 }
@@ -287,25 +301,6 @@ static int run_tests(struct bench_run *b, const struct bench_plan *p, struct mod
     return OK;
 }
 
-/* Open the batch, and as many sessions as the texts of the largest test. */
-static int bench_model_open_texts(struct bench_run *b, const struct bench_plan *p, struct err *err)
-{
-    int rc = batch_open(&b->batch, b->engine->model, b->pool, err);
-    for (size_t i = 0; !rc && i < bench_list_most(&p->texts); i++)
-        rc = session_open(&b->s[i], b->batch, p->context, p->kv, err);
-    return rc;
-}
-
-static void bench_model_close_texts(struct bench_run *b)
-{
-    for (size_t i = 0; i < BENCH_TEXTS; i++) {
-        session_close(b->s[i]);
-        b->s[i] = NULL;
-    }
-    batch_close(b->batch);
-    b->batch = NULL;
-}
-
 /* Run the tests with each number of threads; each gets a pool, a batch and sessions of its own. */
 static int bench_model_run_all(struct bench_run *b, const struct bench_plan *p,
                                struct model_report *report, struct err *err)
@@ -314,11 +309,17 @@ static int bench_model_run_all(struct bench_run *b, const struct bench_plan *p,
     for (size_t i = 0; !rc && !report->closed && i < p->threads.n; i++) {
         rc = pool_open(&b->pool, p->threads.at[i], err);
         if (!rc)
-            rc = bench_model_open_texts(b, p, err);
+            rc = batch_open(&b->batch, b->engine->model, b->pool, err);
+        for (size_t k = 0; !rc && k < bench_list_most(&p->texts); k++)
+            rc = session_open(&b->s[k], b->batch, p->context, p->kv, err);
         if (!rc)
             rc = run_tests(b, p, report, err);
-        bench_model_close_texts(b);
+        for (size_t k = 0; k < BENCH_TEXTS; k++)
+            session_close(b->s[k]);
+        batch_close(b->batch);
         pool_close(b->pool);
+        memset(b->s, 0, sizeof(b->s));
+        b->batch = NULL;
         b->pool = NULL;
         b->limits.level = NULL; /* other threads have others */
     }
@@ -327,27 +328,25 @@ static int bench_model_run_all(struct bench_run *b, const struct bench_plan *p,
     return rc;
 }
 
-int bench_model(const struct bench_options *o, const struct bench_model_options *m, struct err *err)
+int bench_model(const struct bench_options *o, struct err *err)
 {
     struct bench_plan p = { .context = 0 };
     struct engine e = { .model = NULL };
     struct err line;
-    int rc = plan_make(&p, m, err);
-    if (!rc && m->by_op && (bench_list_most(&p.texts) > 1 || *o->format == 'c'))
-        rc = err_set(err, ERR_ARG, "--by-op: expected one text and not -o csv");
+    int rc = plan_make(&p, o, err);
     if (rc)
         return rc;
     shared_options.engine.threads = bench_list_most(&p.threads);
-    rc = bench_model_open(&e, m, err);
+    rc = bench_model_open(&e, o, err);
     if (!rc && (rc = model_check_context(&e.model->config, p.context, &line)) != OK)
         err_set(err, rc, "-d with -p or -n: %s", line.msg);
     if (!rc) {
-        const char *model = m->shape                      ? m->shape
+        const char *model = o->shape                      ? o->shape
                             : shared_options.engine.model ? shared_options.engine.model
                                                           : "demo";
         static struct bench_run b;
         static struct bench_ops ops;
-        b = (struct bench_run){ .o = o, .engine = &e, .ops = m->by_op ? &ops : NULL };
+        b = (struct bench_run){ .o = o, .engine = &e, .ops = o->by_op ? &ops : NULL };
         struct model_report report = { .row.format = o->format,
                                        .model = model,
                                        .kv = kvcache_name(p.kv),

@@ -11,13 +11,6 @@ struct engine;
 struct model_config;
 struct tuning;
 
-struct bench_model_options {
-    const char *prompt, *gen, *depth, *context, *texts; /* lists of numbers */
-    const char *shape, *type;                           /* shape NULL: measure a file */
-    struct bench_list threads;                          /* empty: all processors */
-    bool by_op;                                         /* show where the time goes */
-};
-
 /* One test and its measurements. Either prompt or gen is 0. */
 enum { BENCH_TEXTS = 64 };
 struct bench_test {
@@ -37,14 +30,14 @@ struct bench_test {
 
 /* What the samples of a test say. The median counts, because a disturbance only ever slows down.
  * `read` is the GB/s at which the weights were read, once for all texts; probe is the better of
- * before and after, because the row had no less than it; share is read / probe. All three are 0 for
- * prompts, where memory is not the limit. */
+ * before and after, because the row had no less than it; share is read / probe. read and
+ * share are NaN for prompts, where memory is not the limit. */
 struct model_figures {
     double ts, ns, deviation_ts, deviation_ns; /* medians, sample standard deviations */
     double each;                               /* tokens per second of each text */
     double best, by_cpu; /* tokens per second of the shortest pass, or sample of a prompt; and by
                           * the time in which the threads ran */
-    double times;        /* ts, as a multiple of that of one thread; 0: not measured */
+    double times;        /* ts, as a multiple of that of one thread; NaN: not measured */
     double read, probe, share;
     char doubtful[DOUBT_TEXT]; /* why, or "" */
 };
@@ -72,21 +65,10 @@ void model_report_end(const struct model_report *b);
 
 /* Open the file or shape with kernels and threads. After an error, too, the caller calls
  * engine_close if e->model or e->pool is not NULL. */
-int bench_model_open(struct engine *e, const struct bench_model_options *m, struct err *err);
+int bench_model_open(struct engine *e, const struct bench_options *o, struct err *err);
 
 /* Find the shape and the type of these names. ERR_ARG. */
 int bench_model_shape(struct model_config *out, unsigned *type, const char *shape, const char *name,
                       struct err *err);
-
-/* Run `mizzle bench memory`: compute all rows, then print them. Nothing large is allocated.
- * ERR_ARG: a context, shape, type or --kv that does not exist; ERR_FORMAT: type and shape do not
- * fit together; ERR_NOMEM: more bytes than a size_t holds; on these errors nothing is printed.
- * ERR_NOMEM, too: a row of JSON cannot be made. */
-int bench_memory(const struct bench_options *o, const struct bench_model_options *m,
-                 struct err *err);
-
-/* Run `mizzle bench model`. */
-int bench_model(const struct bench_options *o, const struct bench_model_options *m,
-                struct err *err);
 
 #endif

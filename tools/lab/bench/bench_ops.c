@@ -15,34 +15,31 @@ void bench_ops_open(struct bench_ops *o, const struct model *m, enum kvcache kv)
 
 void bench_ops_timed(struct bench_ops *o, double ns)
 {
-    size_t at = o->samples;
-    o->watched[at] = ns;
+    o->watched[o->samples] = ns;
     for (size_t i = 0; i < BATCH_OPS; i++) {
-        double before = 0;
-        for (size_t k = 0; k < at; k++)
-            before += o->ns[i][k];
-        o->ns[i][at] = (double)o->times.of[i].ns - before;
+        o->ns[i][o->samples] = (double)o->times.of[i].ns;
+        o->times.of[i].ns = 0;
     }
 }
 
-/* Return the median of a figure of each sample, by token. */
+/* Return how many tokens, or prompts, a sample is. */
+static double bench_ops_units(const struct bench_ops *o)
+{
+    return o->tokens ? (double)o->tokens : 1;
+}
+
+/* Return the median of a figure of each sample, by token or prompt. */
 static double bench_ops_typical(const struct bench_ops *o, const double *samples)
 {
     static double copy[BENCH_REPEAT];
     memcpy(copy, samples, o->samples * sizeof(*copy));
-    return limits_median(copy, o->samples) / (double)(o->tokens ? o->tokens : 1);
-}
-
-/* Return how many tokens, or prompts, the watched samples were. */
-static double bench_ops_units(const struct bench_ops *o)
-{
-    return (double)(o->samples * (o->tokens ? o->tokens : 1));
+    return limits_median(copy, o->samples) / bench_ops_units(o);
 }
 
 struct bench_ops_row bench_ops_rows(struct bench_ops_row out[BATCH_OPS], const struct bench_ops *o)
 {
     struct bench_ops_row sum = { .op = "sum", .limit = "" };
-    double units = bench_ops_units(o);
+    double units = (double)o->samples * bench_ops_units(o);
     for (size_t i = 0; i < BATCH_OPS; i++) {
         const struct op_sum *s = &o->times.of[i];
         struct bench_ops_row *r = &out[i];

@@ -55,18 +55,16 @@ void model_figures(struct model_figures *out, const struct bench_test *t, size_t
     out->ts = limits_median(ts, t->samples);
     out->ns = limits_median(ns, t->samples);
     out->each = out->ts / (double)t->texts;
-    if (t->gen) {
-        out->read = out->each * (double)pass_bytes / 1e9;
-        out->probe = t->before > t->after ? t->before : t->after;
-        out->share = out->read / out->probe;
-    }
+    out->probe = t->before > t->after ? t->before : t->after;
+    out->read = t->gen ? out->each * (double)pass_bytes / 1e9 : (double)NAN;
+    out->share = out->read / out->probe;
     double all = 0, most = ts[t->samples - 1]; /* the median has sorted them */
     for (size_t i = 0; i < t->samples; i++)
         all += ns[i];
     double tokens = (double)((t->prompt + t->gen) * t->texts * t->samples);
     out->best = t->pass > 0 ? (double)t->texts * 1e9 / t->pass : most;
     out->by_cpu = t->on_cpu > 0 ? tokens * 1e9 / all / t->on_cpu : 0;
-    out->times = t->one > 0 ? out->ts / t->one : 0;
+    out->times = t->one > 0 ? out->ts / t->one : (double)NAN;
     doubt_text(out->doubtful, pass_bytes <= t->l3 ? 0 : out->share, t->threads, t->one, out->ts);
     if (t->gen)
         doubt_changed(out->doubtful, t->before, t->after);
@@ -88,18 +86,6 @@ static void model_report_real(struct row *r, const char *key, double v)
 static void model_report_size(struct row *r, const char *key, size_t v)
 {
     row_named(r, key, NULL, (double)v, 0);
-}
-
-/* Return a figure of a generated token, which a prompt has not. */
-static double model_report_gen(const struct bench_test *t, double v)
-{
-    return t->gen ? v : (double)NAN;
-}
-
-/* Return the share of waiting, which one thread has not. */
-static double model_report_waiting(const struct bench_test *t)
-{
-    return t->threads > 1 ? t->waiting : (double)NAN;
 }
 
 /* Add where the time goes: for each kind of operation, by token or by prompt. */
@@ -149,9 +135,10 @@ static void model_report_tuning(struct row *r, const struct tuning *t)
     row_json(r, "tuning", list);
 }
 
-/* Add what was tested, with llama-bench's keys. when: the time. */
+/* Add what was tested, with llama-bench's keys; in a table, threads and the name of the test. when:
+ * the time. */
 static void model_report_about(struct row *r, const struct model_report *b,
-                               const struct bench_test *t, const char *when)
+                               const struct bench_test *t, const char *name, const char *when)
 {
     const struct engine *e = b->engine;
     row_text(r, "cpu_info", NULL, cpu_name());
@@ -164,7 +151,8 @@ static void model_report_about(struct row *r, const struct model_report *b,
                       e->model->params - c->vocab * c->hidden * ((size_t)2 - c->tied));
     row_text(r, "backends", NULL, "CPU");
     row_text(r, "isa", NULL, e->kernels.isa);
-    model_report_size(r, "n_threads", t->threads);
+    row_named(r, "n_threads", "threads", (double)t->threads, 0);
+    row_text(r, NULL, "test", name);
     row_text(r, "type_k", NULL, b->kv);
     row_text(r, "type_v", NULL, b->kv);
     model_report_size(r, "n_prompt", t->prompt);
@@ -174,96 +162,51 @@ static void model_report_about(struct row *r, const struct model_report *b,
     row_text(r, "test_time", NULL, when);
 }
 
-/* Add the figures. ts: tokens per second of each sample. */
-static void model_report_figures(struct row *r, const struct bench_test *t,
-                                 const struct model_figures *f, const double *ts)
+/* Add the figures: each as a number, and what the table shows of it. speed and probe are for the
+ * table alone; ts: tokens per second of each sample. */
+static void model_report_figures(struct model_report *b, const struct bench_test *t,
+                                 const struct model_figures *f, const double *ts, const char *speed,
+                                 const char *probe)
 {
+    struct row *r = &b->row;
+    double waiting = t->threads > 1 ? t->waiting : (double)NAN;
+    row_text(r, NULL, "t/s", speed);
     model_report_real(r, "avg_ns", f->ns);
     model_report_real(r, "stddev_ns", f->deviation_ns);
     model_report_real(r, "avg_ts", f->ts);
     model_report_real(r, "stddev_ts", f->deviation_ts);
     model_report_real(r, "text_ts", f->each);
+    row_named(r, NULL, b->texts ? "each" : NULL, t->gen ? f->each : (double)NAN, 2);
     row_list(r, "samples_ns", t->ns, t->samples);
     row_list(r, "samples_ts", ts, t->samples);
-    model_report_real(r, "read_gb_s", model_report_gen(t, f->read));
-    model_report_real(r, "probe_gb_s", t->gen ? f->probe : t->before);
+    model_report_real(r, "read_gb_s", f->read);
+    row_named(r, NULL, "read GB/s", f->read, 1);
+    row_text(r, NULL, "probe GB/s", probe);
+    model_report_real(r, "probe_gb_s", f->probe);
     model_report_real(r, "probe_before_gb_s", t->before);
-    model_report_real(r, "probe_after_gb_s", model_report_gen(t, t->after));
-    model_report_real(r, "of_probe", model_report_gen(t, f->share));
+    model_report_real(r, "probe_after_gb_s", t->gen ? t->after : (double)NAN);
+    model_report_real(r, "of_probe", f->share);
+    row_percent(r, "of probe", f->share);
     model_report_real(r, "on_cpu", t->on_cpu);
     model_report_real(r, "others", t->others < 0 ? (double)NAN : t->others);
     model_report_real(r, "best_ts", f->best);
     model_report_real(r, "cpu_ts", f->by_cpu);
-    model_report_real(r, "times_one", f->times > 0 ? f->times : (double)NAN);
-    model_report_real(r, "waiting", model_report_waiting(t));
-    row_text(r, "doubtful", NULL, *f->doubtful ? f->doubtful : NULL);
+    model_report_real(r, "times_one", f->times);
+    row_named(r, NULL, b->threads ? "x 1 thread" : NULL, f->times, 2);
+    model_report_real(r, "waiting", waiting);
+    row_percent(r, "waiting", waiting);
+    row_text(r, "doubtful", "doubtful", *f->doubtful ? f->doubtful : NULL);
     model_report_size(r, "peak_bytes", t->peak);
-}
-
-/* Print a row of CSV or JSON. */
-static int model_report_data(struct model_report *b, const struct bench_test *t,
-                             const struct model_figures *f, const struct bench_ops *ops,
-                             struct err *err)
-{
-    static double ts[BENCH_REPEAT];
-    char when[32] = "";
-    time_t now = time(NULL);
-    struct tm tm;
-    model_report_speeds(ts, t);
-    if (gmtime_r(&now, &tm))
-        strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
-    model_report_about(&b->row, b, t, when);
-    model_report_figures(&b->row, t, f, ts);
-    model_report_tuning(&b->row, b->tuning);
-    if (ops)
-        model_report_ops(&b->row, ops);
-    return row_print(&b->row, err);
-}
-
-/* Print what is the same for all rows of the table. */
-static void model_report_head(const struct model_report *b)
-{
-    const struct model *m = b->engine->model;
-    printf("%s %s: %.2f MiB, %.2f M parameters; kernels: %s; keys and values: %s\n", b->model,
-           model_report_type(b->engine), (double)m->bytes / (1 << 20), (double)m->params / 1e6,
-           b->engine->kernels.isa, b->kv);
 }
 
 /* Write the name of a test. */
 static void model_report_name(char *out, size_t size, const struct bench_test *t)
 {
-    char texts[32] = "", depth[32] = "";
+    int n = snprintf(out, size, "%s%zu", t->gen ? "tg" : "pp", t->gen ? t->gen : t->prompt);
     if (t->texts > 1)
-        snprintf(texts, sizeof(texts), " x %zu", t->texts);
+        n += snprintf(out + n, size - (size_t)n, " x %zu", t->texts);
     if (t->depth)
-        snprintf(depth, sizeof(depth), " @ d%zu", t->depth);
-    snprintf(out, size, "%s%zu%s%s", t->gen ? "tg" : "pp", t->gen ? t->gen : t->prompt, texts,
-             depth);
-}
-
-/* Print a row of the table. */
-static int model_report_md(struct model_report *b, const struct bench_test *t,
-                           const struct model_figures *f, const char *name, struct err *err)
-{
-    struct row *r = &b->row;
-    char speed[64], probe[64];
-    snprintf(speed, sizeof(speed), "%.2f +- %.2f", f->ts, f->deviation_ts);
-    snprintf(probe, sizeof(probe), t->gen ? "%.1f, %.1f" : "%.1f", t->before, t->after);
-    row_named(r, NULL, "threads", (double)t->threads, 0);
-    row_text(r, NULL, "test", name);
-    row_text(r, NULL, "t/s", speed);
-    if (b->texts)
-        row_named(r, NULL, "each", model_report_gen(t, f->each), 2);
-    row_named(r, NULL, "read GB/s", model_report_gen(t, f->read), 1);
-    row_text(r, NULL, "probe GB/s", probe);
-    row_percent(r, "of probe", model_report_gen(t, f->share));
-    if (b->threads)
-        row_named(r, NULL, "x 1 thread", f->times > 0 ? f->times : (double)NAN, 2);
-    row_percent(r, "waiting", model_report_waiting(t));
-    row_text(r, NULL, "doubtful", f->doubtful);
-    if (!r->headed)
-        puts("");
-    return row_print(r, err);
+        snprintf(out + n, size - (size_t)n, " @ d%zu", t->depth);
 }
 
 /* How the batch of the latest row walks the weights: printed below the table. */
@@ -272,12 +215,30 @@ static struct tuning walked;
 int model_report_row(struct model_report *b, const struct bench_test *t,
                      const struct model_figures *f, const struct bench_ops *ops, struct err *err)
 {
+    static double ts[BENCH_REPEAT];
+    const struct model *m = b->engine->model;
     bool md = !strcmp(b->row.format, "md");
-    char name[128];
+    char name[128], when[32] = "", speed[64], probe[64];
+    time_t now = time(NULL);
+    struct tm tm;
+    if (gmtime_r(&now, &tm))
+        strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
     model_report_name(name, sizeof(name), t);
+    model_report_speeds(ts, t);
+    snprintf(speed, sizeof(speed), "%.2f +- %.2f", f->ts, f->deviation_ts);
+    snprintf(probe, sizeof(probe), t->gen ? "%.1f, %.1f" : "%.1f", t->before, t->after);
     if (md && !b->row.printed)
-        model_report_head(b);
-    int rc = md ? model_report_md(b, t, f, name, err) : model_report_data(b, t, f, ops, err);
+        printf("%s %s: %.2f MiB, %.2f M parameters; kernels: %s; keys and values: %s\n", b->model,
+               model_report_type(b->engine), (double)m->bytes / (1 << 20), (double)m->params / 1e6,
+               b->engine->kernels.isa, b->kv);
+    if (md && !b->row.headed)
+        puts("");
+    model_report_about(&b->row, b, t, name, when);
+    model_report_figures(b, t, f, ts, speed, probe);
+    model_report_tuning(&b->row, b->tuning);
+    if (ops)
+        model_report_ops(&b->row, ops);
+    int rc = row_print(&b->row, err);
     if (b->tuning)
         walked = *b->tuning;
     if (md && ops) {

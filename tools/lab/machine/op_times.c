@@ -22,27 +22,21 @@ const char *op_name(enum batch_op op)
 static size_t op_matrices(const struct panels *out[MOST_MATRICES], const struct model *m,
                           enum batch_op op, size_t layer)
 {
-    if (op == OP_HEAD) {
-        out[0] = &m->head;
-        return 1;
-    }
-    if (op == OP_EMBED || op == OP_NORM || op == OP_ATTENTION)
-        return 0;
-    const struct model_layer *l = &m->layers[layer];
-    switch (op) {
-    case OP_QKV:
-        out[0] = &l->q, out[1] = &l->k, out[2] = &l->v;
-        return 3;
-    case OP_O:
-        out[0] = &l->o;
-        return 1;
-    case OP_FFN:
-        out[0] = &l->gate, out[1] = &l->up;
-        return 2;
-    default:
-        out[0] = &l->down;
-        return 1;
-    }
+    static const struct {
+        enum batch_op op;
+        size_t at; /* in struct model_layer */
+    } products[] = {
+#define AT(member) offsetof(struct model_layer, member)
+        { OP_QKV, AT(q) },    { OP_QKV, AT(k) },  { OP_QKV, AT(v) },     { OP_O, AT(o) },
+        { OP_FFN, AT(gate) }, { OP_FFN, AT(up) }, { OP_DOWN, AT(down) },
+#undef AT
+    };
+    size_t n = op == OP_HEAD;
+    out[0] = &m->head;
+    for (size_t i = 0; i < sizeof(products) / sizeof(products[0]); i++)
+        if (products[i].op == op)
+            out[n++] = (const void *)((const char *)&m->layers[layer] + products[i].at);
+    return n;
 }
 
 /* Return what the products of this kind compute in. */

@@ -87,11 +87,6 @@ static double read_probe_pass(struct pass *p, struct pool *pool)
     return read_probe_rate(p->log, p->threads);
 }
 
-static struct pass read_probe_plan(struct pool *pool)
-{
-    return (struct pass){ .threads = pool_threads(pool), .cpu = cpu_detect() };
-}
-
 /* Thread function: write pieces [first, last), so that they have pages, no two of which are equal:
  * a host may keep equal pages of a virtual machine once. */
 static void read_probe_fill(void *arg, size_t thread, size_t first, size_t last)
@@ -140,7 +135,7 @@ void read_probe_close(struct read_probe *p)
 static double read_probe_median(struct read_probe *probe, struct pool *pool, size_t bytes,
                                 size_t streams, bool again)
 {
-    struct pass p = read_probe_plan(pool);
+    struct pass p = { .threads = pool_threads(pool), .cpu = cpu_detect() };
     double sample[PASSES + 1];
     p.streams = streams;
     p.turns = 1;
@@ -170,7 +165,7 @@ double read_probe_memory(struct read_probe *probe, struct pool *pool)
  * again. */
 static double read_probe_cache(const struct read_probe *probe, struct pool *pool, size_t bytes)
 {
-    struct pass p = read_probe_plan(pool);
+    struct pass p = { .threads = pool_threads(pool), .cpu = cpu_detect() };
     double best = 0;
     bytes = bytes < probe->bytes / p.threads ? bytes : probe->bytes / p.threads;
     bytes = bytes / ALIGN_BYTES * ALIGN_BYTES;

@@ -174,19 +174,17 @@ static void compare_close(struct compare_file *f)
     free(f->path);
 }
 
-/* Set ns[n] to the times of the first n rounds; return true if another program ran in one. */
-static bool compare_times(double *ns, const json_t *rounds, size_t n)
+/* Set ns[n] to the times of the first n rounds, and *busy if another program ran in one. */
+static void compare_times(double *ns, bool *busy, const json_t *rounds, size_t n)
 {
-    bool busy = false;
     for (size_t i = 0; i < n; i++) {
         const json_t *row = json_array_get(rounds, i), *on_cpu = json_object_get(row, "on_cpu");
         char why[DOUBT_TEXT] = "";
-        busy = doubt_busy(why, json_is_number(on_cpu) ? json_number_value(on_cpu) : 1,
-                          json_number_value(json_object_get(row, "others"))) ||
-               busy;
+        if (doubt_busy(why, json_is_number(on_cpu) ? json_number_value(on_cpu) : 1,
+                       json_number_value(json_object_get(row, "others"))))
+            *busy = true;
         ns[i] = json_number_value(json_object_get(row, "ns"));
     }
-    return busy;
 }
 
 /* What is said below the table. */
@@ -202,28 +200,6 @@ static void compare_time(double ns)
     printf(" %10.*f", us < 10 ? 3 : us < 100 ? 2 : us < 1000 ? 1 : 0, us);
 }
 
-/* Print the row of a call that a and b have, of n rounds with these medians. */
-static void compare_print(struct compare_notes *notes, const struct compare_file *a,
-                          const struct compare_file *b, const json_t *row, double before,
-                          double after, const struct compare_ratio *r, bool busy)
-{
-    const char *op = compare_text(row, "op");
-    if (!notes->op || strcmp(notes->op, op) != 0)
-        printf("\n%-38s  %10s %10s\n", op, a->set ? a->set : "before", b->set ? b->set : "after");
-    notes->op = op;
-    printf("  %-26s %-10s", compare_text(row, "shape"), a->set ? "" : compare_text(row, "isa"));
-    compare_time(before);
-    compare_time(after);
-    double low = 100 * (r->low - 1), high = 100 * (r->high - 1);
-    if (!r->known)
-        printf("  too few to tell");
-    else if (r->low <= 1 && r->high >= 1)
-        printf("  no difference seen (%+.1f to %+.1f %%)", low, high);
-    else
-        printf("  %+.1f %% (%+.1f to %+.1f)", 100 * (r->ratio - 1), low, high);
-    puts(busy ? " ?" : "");
-}
-
 /* Compare the rounds x of a with those of b, y, and print a row. */
 static int compare_row(struct compare_notes *notes, const struct compare_file *a,
                        const struct compare_file *b, const json_t *x, const json_t *y,
@@ -232,20 +208,38 @@ static int compare_row(struct compare_notes *notes, const struct compare_file *a
     struct compare_ratio r;
     size_t in_x = json_array_size(x), in_y = json_array_size(y), n = in_x < in_y ? in_x : in_y;
     double *ns = malloc(2 * n * sizeof(*ns));
-    const json_t *row = json_array_get(x, 0);
-    bool busy = ns && compare_times(ns, x, n);
-    busy = (ns && compare_times(ns + n, y, n)) || busy; /* both are filled in */
-    bool fits = ns && compare_rounds(&r, ns, ns + n, n);
-    if (fits) {
-        notes->shown++;
-        notes->busy += busy;
-        notes->few += !r.known;
-        notes->uneven += in_x != in_y;
-        notes->rounds = n > notes->rounds ? n : notes->rounds;
-        compare_print(notes, a, b, row, limits_median(ns, n), limits_median(ns + n, n), &r, busy);
+    bool busy = false;
+    if (ns) {
+        compare_times(ns, &busy, x, n);
+        compare_times(ns + n, &busy, y, n);
     }
+    if (!ns || !compare_rounds(&r, ns, ns + n, n)) {
+        free(ns);
+        return err_set(err, ERR_NOMEM, "bench: out of memory");
+    }
+    const json_t *row = json_array_get(x, 0);
+    const char *op = compare_text(row, "op");
+    if (!notes->op || strcmp(notes->op, op) != 0)
+        printf("\n%-38s  %10s %10s\n", op, a->set ? a->set : "before", b->set ? b->set : "after");
+    printf("  %-26s %-10s", compare_text(row, "shape"), a->set ? "" : compare_text(row, "isa"));
+    compare_time(limits_median(ns, n));
+    compare_time(limits_median(ns + n, n));
     free(ns);
-    return fits ? OK : err_set(err, ERR_NOMEM, "bench: out of memory");
+    double low = 100 * (r.low - 1), high = 100 * (r.high - 1);
+    if (!r.known)
+        printf("  too few to tell");
+    else if (r.low <= 1 && r.high >= 1)
+        printf("  no difference seen (%+.1f to %+.1f %%)", low, high);
+    else
+        printf("  %+.1f %% (%+.1f to %+.1f)", 100 * (r.ratio - 1), low, high);
+    puts(busy ? " ?" : "");
+    notes->op = op;
+    notes->shown++;
+    notes->busy += busy;
+    notes->few += !r.known;
+    notes->uneven += in_x != in_y;
+    notes->rounds = n > notes->rounds ? n : notes->rounds;
+    return OK;
 }
 
 static void compare_foot(const struct compare_notes *n, const struct compare_file *a,

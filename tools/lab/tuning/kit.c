@@ -7,62 +7,30 @@
 #include "tools/lab/machine/read_probe.h"
 
 enum { HIDDEN = 896, FFN = 4864, VOCAB = 151936, HEAD = 64, PER = 7, BLOCK = ATTN_BLOCK };
+enum { HIDDEN_256 = 1024 }; /* for types with blocks of 256 columns, which 896 does not suit */
 enum { FEW = 8, MANY = 192 };
 
-/* Return the matrix of a call, at the beginning of the weights. */
-static struct panels kit_matrix(const struct kit *kit, enum ptype type, const struct kit_call *c)
-{
-    struct panels w = { .type = type, .rows = c->rows, .cols = c->cols, .data = kit->weights };
-    size_t total;
-    w.tune = kit->tune + type;
-    panels_bytes(&w.panel_bytes, &total, type, c->rows, c->cols);
-    return w;
-}
-
-/* One function for each operation follows; each makes the call c on the operands of kit. */
+/* One function for each operation follows, and one for all products; each makes the call c on the
+ * operands of kit. */
 #define DO(op) \
     static void do_##op(const struct kernels *k, const struct kit *kit, const struct kit_call *c)
 
-#define DO_FLOATS(op, type)                                                          \
-    DO(op)                                                                           \
-    {                                                                                \
-        struct panels w = kit_matrix(kit, type, c);                                  \
-        k->op(kit->y, c->rows, &w, kit->a, c->cols, c->n, 0, panels_count(c->rows)); \
-    }
-DO_FLOATS(matmul_f32, P_F32)
-DO_FLOATS(matmul_bf16, P_BF16)
-
-/* Make a product of a quantised type. */
-static void do_blocks(const struct kernels *k, const struct kit *kit, const struct kit_call *c,
-                      enum ptype type)
+/* Multiply by the matrix at the beginning of the weights. */
+DO(product)
 {
-    struct panels w = kit_matrix(kit, type, c);
+    struct panels w = { .type = c->type, .rows = c->rows, .cols = c->cols, .data = kit->weights };
     struct qact q = kit->q;
+    size_t total, panels = panels_count(c->rows);
+    w.tune = kit->tune + c->type;
+    panels_bytes(&w.panel_bytes, &total, c->type, c->rows, c->cols);
     q.cols = c->cols;
-    kernels_product(k, type)(kit->y, c->rows, &w, &q, c->n, 0, panels_count(c->rows));
+    if (c->type == P_F32)
+        k->matmul_f32(kit->y, c->rows, &w, kit->a, c->cols, c->n, 0, panels);
+    else if (c->type == P_BF16)
+        k->matmul_bf16(kit->y, c->rows, &w, kit->a, c->cols, c->n, 0, panels);
+    else
+        kernels_product(k, c->type)(kit->y, c->rows, &w, &q, c->n, 0, panels);
 }
-
-/* X(operation, type): the products. */
-#define BLOCKS(X)              \
-    X(matmul_q8, P_Q8)         \
-    X(matmul_q4, P_Q4)         \
-    X(matmul_q4_1, P_Q4_1)     \
-    X(matmul_q5_0, P_Q5_0)     \
-    X(matmul_q5_1, P_Q5_1)     \
-    X(matmul_q2_k, P_Q2_K)     \
-    X(matmul_q3_k, P_Q3_K)     \
-    X(matmul_q4_k, P_Q4_K)     \
-    X(matmul_q5_k, P_Q5_K)     \
-    X(matmul_q6_k, P_Q6_K)     \
-    X(matmul_iq4_nl, P_IQ4_NL) \
-    X(matmul_iq4_xs, P_IQ4_XS)
-#define X(op, type)                 \
-    DO(op)                          \
-    {                               \
-        do_blocks(k, kit, c, type); \
-    }
-BLOCKS(X)
-#undef X
 
 DO(quantize_q8)
 {
@@ -91,16 +59,11 @@ DO(swiglu_f32)
     k->swiglu_f32(kit->y, kit->a, kit->b, c->cols);
 }
 
-/* Return the output of attention for c->rows query rows: y holds max, sum and out. */
-static struct attn_part kit_part(const struct kit *kit, const struct kit_call *c)
-{
-    return (struct attn_part){ kit->y, kit->y + c->rows, kit->y + 2 * c->rows };
-}
-
+/* y holds max, sum and out of c->rows query rows. */
 #define DO_ATTN(op)                                                                  \
     DO(op)                                                                           \
     {                                                                                \
-        struct attn_part y = kit_part(kit, c);                                       \
+        struct attn_part y = { kit->y, kit->y + c->rows, kit->y + 2 * c->rows };     \
         k->op(&y, kit->a, kit->b, kit->c, c->rows, PER, BLOCK, BLOCK, HEAD, 0.125f); \
     }
 DO_ATTN(attn_f32)
@@ -122,8 +85,6 @@ DO(expsum_f32)
     k->expsum_f32(kit->c, kit->y, c->cols, 1);
 }
 
-enum { HIDDEN_256 = 1024 };
-
 /* The products of one token, of the few that one pass may carry, and of many. Those of the same
  * matrix follow each other, beginning with one token. A model reads 500 MB between two uses of a
  * matrix, so what a cache may hold here is timed cold as well. Of rows and cols, 0 is the model's
@@ -139,7 +100,7 @@ static const struct shape {
     { "head", VOCAB, 0, 1, true }, { "head", VOCAB, 0, FEW, true },
 };
 
-/* Return the model width of the shapes: 896 does not suit types with blocks of 256 columns. */
+/* Return the model width of the shapes. */
 static size_t hidden_of(enum ptype type)
 {
     return HIDDEN % panels_unit(type) ? HIDDEN_256 : HIDDEN;
@@ -153,7 +114,8 @@ static size_t matmul_calls(struct kit_call *out, enum ptype type)
     for (size_t i = 0; i < KIT_SHAPES; i++) {
         const struct shape *s = &shapes[i];
         struct kit_call *c = &out[i];
-        *c = (struct kit_call){ .rows = s->rows ? s->rows : hidden_of(type),
+        *c = (struct kit_call){ .type = type,
+                                .rows = s->rows ? s->rows : hidden_of(type),
                                 .cols = s->cols ? s->cols : hidden_of(type),
                                 .n = s->n,
                                 .cold = s->cold,
@@ -170,14 +132,15 @@ static size_t matmul_calls(struct kit_call *out, enum ptype type)
     return KIT_SHAPES;
 }
 
-/* Set out to one call on a row of cols values, of each of which it reads and writes so many bytes
- * and computes so many operations. */
-static size_t plain_call(struct kit_call *out, size_t cols, double reads, double writes, double ops)
+/* Set out to one call on a row of values. */
+static size_t plain_call(struct kit_call *out, const struct kit_op *op)
 {
-    double n = (double)cols;
-    *out = (struct kit_call){ .rows = 1, .cols = cols, .n = 1, .bytes = reads * n, .ops = ops * n };
-    out->held = (reads + writes) * n;
-    snprintf(out->shape, sizeof(out->shape), "%zu", cols);
+    double n = (double)op->cols;
+    *out = (struct kit_call){ .rows = 1, .cols = op->cols, .n = 1 };
+    out->bytes = op->reads * n;
+    out->ops = op->ops * n;
+    out->held = (op->reads + op->writes) * n;
+    snprintf(out->shape, sizeof(out->shape), "%zu", op->cols);
     return 1;
 }
 
@@ -198,43 +161,51 @@ static size_t attn_calls(struct kit_call *out, double unit)
     return 2;
 }
 
-static const struct {
-    const char *op;
-    enum ptype type;
-} matmuls[] = {
-#define X(op, type) { #op, type },
-    X(matmul_f32, P_F32) X(matmul_bf16, P_BF16) BLOCKS(X)
-#undef X
-};
-
-enum { MATMULS = sizeof(matmuls) / sizeof(matmuls[0]) };
-
-size_t kit_calls(struct kit_call out[KIT_SHAPES], const char *op)
-{
-    for (size_t i = 0; i < MATMULS; i++)
-        if (!strcmp(op, matmuls[i].op))
-            return matmul_calls(out, matmuls[i].type);
-    if (!strcmp(op, "attn_f32") || !strcmp(op, "attn_f16") || !strcmp(op, "attn_q8"))
-        return attn_calls(out, !strcmp(op, "attn_q8")    ? 36.0 / 32
-                               : !strcmp(op, "attn_f16") ? 2
-                                                         : 4);
-    if (!strcmp(op, "quantize_q8"))
-        return plain_call(out, FFN, 4, 40.0 / 32, 2);
-    if (!strcmp(op, "swiglu_f32"))
-        return plain_call(out, FFN, 8, 4, 0);
-    if (!strcmp(op, "argmax_f32") || !strcmp(op, "expsum_f32"))
-        return plain_call(out, VOCAB, 4, 0, 0);
-    if (!strcmp(op, "rope_f32") || !strcmp(op, "attn_merge"))
-        return plain_call(out, HEAD, 8, 4, 3);
-    return plain_call(out, HIDDEN, 8, 4, !strcmp(op, "add_f32") ? 1 : 4);
-}
-
+#define OP(op, do, ...)                                                                  \
+    {                                                                                    \
+        .name = #op, .run = do_##do, .member = offsetof(struct kernels, op), __VA_ARGS__ \
+    }
+#define PRODUCT(op, of) OP(op, product, .product = true, .type = of)
+#define ROW(op, ...)    OP(op, op, __VA_ARGS__)
 const struct kit_op kit_ops[] = {
-#define X(op) { #op, do_##op, offsetof(struct kernels, op) },
-    KERNEL_OPS(X)
-#undef X
+    PRODUCT(matmul_f32, P_F32),
+    PRODUCT(matmul_bf16, P_BF16),
+    PRODUCT(matmul_q8, P_Q8),
+    PRODUCT(matmul_q4, P_Q4),
+    PRODUCT(matmul_q4_1, P_Q4_1),
+    PRODUCT(matmul_q5_0, P_Q5_0),
+    PRODUCT(matmul_q5_1, P_Q5_1),
+    PRODUCT(matmul_q2_k, P_Q2_K),
+    PRODUCT(matmul_q3_k, P_Q3_K),
+    PRODUCT(matmul_q4_k, P_Q4_K),
+    PRODUCT(matmul_q5_k, P_Q5_K),
+    PRODUCT(matmul_q6_k, P_Q6_K),
+    PRODUCT(matmul_iq4_nl, P_IQ4_NL),
+    PRODUCT(matmul_iq4_xs, P_IQ4_XS),
+    ROW(quantize_q8, .cols = FFN, .reads = 4, .writes = 40.0 / 32, .ops = 2),
+    ROW(rmsnorm_f32, .cols = HIDDEN, .reads = 8, .writes = 4, .ops = 4),
+    ROW(rope_f32, .cols = HEAD, .reads = 8, .writes = 4, .ops = 3),
+    ROW(add_f32, .cols = HIDDEN, .reads = 8, .writes = 4, .ops = 1),
+    ROW(swiglu_f32, .cols = FFN, .reads = 8, .writes = 4),
+    ROW(attn_f32, .unit = 4),
+    ROW(attn_f16, .unit = 2),
+    ROW(attn_q8, .unit = 36.0 / 32),
+    ROW(attn_merge, .cols = HEAD, .reads = 8, .writes = 4, .ops = 3),
+    ROW(argmax_f32, .cols = VOCAB, .reads = 4),
+    ROW(expsum_f32, .cols = VOCAB, .reads = 4),
 };
 const size_t kit_nops = sizeof(kit_ops) / sizeof(kit_ops[0]);
+
+#define X(op) +1
+_Static_assert(sizeof(kit_ops) / sizeof(kit_ops[0]) == 0 KERNEL_OPS(X), "all operations are timed");
+#undef X
+
+size_t kit_calls(struct kit_call out[KIT_SHAPES], const struct kit_op *op)
+{
+    return op->product    ? matmul_calls(out, op->type)
+           : op->unit > 0 ? attn_calls(out, op->unit)
+                          : plain_call(out, op);
+}
 
 bool kit_wants(const char *only, const char *op)
 {
@@ -245,10 +216,10 @@ bool kit_open(struct kit *kit, const char *only, size_t l3, const struct tune *t
 {
     size_t floats = (size_t)MANY * FFN * sizeof(float), cold = read_probe_bytes(os_memory(), l3);
     *kit = (struct kit){ .tune = tune };
-    for (size_t i = 0; i < MATMULS; i++) {
+    for (const struct kit_op *op = kit_ops; op < kit_ops + kit_nops; op++) {
         size_t panel, bytes;
-        if (kit_wants(only, matmuls[i].op) &&
-            panels_bytes(&panel, &bytes, matmuls[i].type, VOCAB, hidden_of(matmuls[i].type)) &&
+        if (op->product && kit_wants(only, op->name) &&
+            panels_bytes(&panel, &bytes, op->type, VOCAB, hidden_of(op->type)) &&
             bytes > kit->weight_bytes)
             kit->weight_bytes = bytes;
     }

@@ -21,7 +21,8 @@ struct kit {
  * operations it computes. */
 struct kit_call {
     char shape[40];
-    bool cold; /* timed, too, where each call has the next matrix */
+    enum ptype type; /* of the matrix of a product */
+    bool cold;       /* timed, too, where each call has the next matrix */
     size_t rows, cols, n;
     double bytes, held, ops;
     const char *what; /* kind of arithmetic as in limits.h, or NULL */
@@ -29,18 +30,24 @@ struct kit_call {
     size_t step;      /* bytes to the weights of the next turn: 0, or matrix */
 };
 
-/* Set out to the calls that are timed for the operation of this name; return their number. */
-enum { KIT_SHAPES = 11 };
-size_t kit_calls(struct kit_call out[KIT_SHAPES], const char *op);
-
-/* The operations; run makes a call on the operands of kit. */
+/* An operation: run makes a call on the operands of kit. It is a product, or attention over a KV
+ * cache of so many bytes a value (unit), or it takes one row of cols values, of each of which it
+ * reads and writes so many bytes and computes so many operations. */
 struct kit_op {
     const char *name;
     void (*run)(const struct kernels *k, const struct kit *kit, const struct kit_call *c);
     size_t member; /* offset in struct kernels */
+    bool product;
+    enum ptype type;
+    size_t cols;
+    double reads, writes, ops, unit;
 };
 extern const struct kit_op kit_ops[];
 extern const size_t kit_nops;
+
+/* Set out to the calls that are timed for an operation; return their number. */
+enum { KIT_SHAPES = 11 };
+size_t kit_calls(struct kit_call out[KIT_SHAPES], const struct kit_op *op);
 
 /* True if this operation is to be timed. only: the one that was asked for, or NULL. */
 bool kit_wants(const char *only, const char *op);
