@@ -425,7 +425,7 @@ int main(void)
 {
     const char *model = tiny_engine(&engine);
     /* Its answers take longer than ask_slowly, so that they are waited for. */
-    const struct stand_in_options so = { .model = model, .threads = 1, .net.latency_ms = 1 };
+    const struct stand_in_options so = { .model = model, .threads = 1, .latency_ms = 1 };
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
     CHECK(stand_in_open(&stand_in, &so, NULL) == OK);
     CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, NULL) == OK);

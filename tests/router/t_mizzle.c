@@ -179,7 +179,7 @@ static void on_opening(void *arg, struct mizzle *m)
  * cloud is being asked for its dialect. */
 static void test_stop_waiting(void)
 {
-    const struct stand_in_options so = { .model = model, .threads = 1, .net.latency_ms = 60000 };
+    const struct stand_in_options so = { .model = model, .threads = 1, .latency_ms = 60000 };
     struct mizzle_options o = base;
     struct stand_in *slow;
     struct seen s = { 0 };

@@ -73,9 +73,12 @@ stop_server TERM 0
 [ $(($(date +%s) - begin)) -le 3 ] || fail "SIGTERM took $(($(date +%s) - begin)) s"
 wait $asker || true
 
+# SIGHUP ends it as SIGTERM does, unless it was ignored, as here under nohup.
+hup=HUP
+[ -z "$(sh -c 'kill -HUP $$; echo ignored' 2>/dev/null)" ] || hup=TERM
 start --fault 403 || fail "no start with a fault"
 refuses 4 403 cloud --check "$url"
-stop_server TERM 0
+stop_server $hup 0
 
 MIZZLE_SERVE_KEY=sesame-5678
 export MIZZLE_SERVE_KEY

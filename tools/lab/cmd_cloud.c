@@ -22,8 +22,7 @@
 enum { ROUNDS = 5, NAME = 128, MAX_LATENCY_MS = 600000 };
 
 static const char *check_url;
-static size_t context, slots, queue, latency; /* ms of a round trip */
-static uint64_t seed;
+static struct stand_in_options opts;
 static struct option_list fault_list;
 
 static const struct option_group server_opts = {
@@ -32,12 +31,12 @@ static const struct option_group server_opts = {
         { "--cloud-api", NULL, OPTION_STR, &shared_options.cloud_api, "NAME",
           "Imitate openai (vLLM), sglang or llamacpp; with auto the path of a request decides. "
           "With --check, speak that API; auto asks the server (default: auto)" },
-        { "--context", "-c", OPTION_COUNT, &context, "N",
+        { "--context", "-c", OPTION_COUNT, &opts.context, "N",
           "Accept texts of up to N tokens (default: the context of the model, at most 4096)" },
-        { "--parallel", NULL, OPTION_COUNT, &slots, "N",
+        { "--parallel", NULL, OPTION_COUNT, &opts.slots, "N",
           "Keep N texts, in progress or cached, at most 64 (default: as many as an eighth of the "
           "memory holds)" },
-        { "--max-queue", NULL, OPTION_COUNT, &queue, "N",
+        { "--max-queue", NULL, OPTION_COUNT, &opts.queue, "N",
           "Let N requests wait for a slot; further ones get status 503 (default: 256)" },
         { "--check", NULL, OPTION_STR, &check_url, "URL",
           "Do not serve: ask the server at URL for one token and report what it supports; with -m, "
@@ -50,12 +49,12 @@ static const struct option_group server_opts = {
 static const struct option_group network_opts = {
     "Network and faults",
     (const struct option[]){
-        { "--latency", NULL, OPTION_SIZE, &latency, "MS",
+        { "--latency", NULL, OPTION_SIZE, &opts.latency_ms, "MS",
           "Delay each answer by a round trip of MS milliseconds (default: 0)" },
         { "--fault", NULL, OPTION_LIST, &fault_list, "NAME[:RATE]",
           "Apply this fault to completions, or to the given share of them; may be given 16 times, "
           "and the first fault drawn applies; `--fault help` lists the names (default: none)" },
-        { "--seed", "-s", OPTION_U64, &seed, "N", "Seed for faults (default: 0)" },
+        { "--seed", "-s", OPTION_U64, &opts.seed, "N", "Seed for faults (default: 0)" },
         OPTION_END,
     },
 };
@@ -68,7 +67,11 @@ static const struct option_group *const groups[] = { &listen_option_rows,     &s
 static int cmd_cloud_serve(const struct stand_in_options *o, struct err *err)
 {
     struct stand_in *s;
+    struct sigaction act, old;
     setup_catch_interrupts();
+    if (sigaction(SIGTERM, NULL, &act) == 0 && sigaction(SIGHUP, NULL, &old) == 0 &&
+        old.sa_handler != SIG_IGN) /* as under nohup */
+        sigaction(SIGHUP, &act, NULL);
     struct progress *progress = setup_open_begin("loading", o->model ? o->model : "the demo model");
     int rc = stand_in_open(&s, o, err);
     setup_open_end(progress);
@@ -145,18 +148,28 @@ static void cloud_check_show(const char *url, const struct cloud_info *info, con
            t->down);
 }
 
-/* Ask the server at url: settle the dialect, measure, inspect and print. */
-static int cloud_check_look(const char *url, const struct tokenizer *tokenizer, struct err *err)
+/* Ask the server at url, with the tokenizer of -m if there is one: settle the dialect, measure,
+ * inspect and print. */
+static int cloud_check(const char *url, struct err *err)
 {
-    char *key = NULL;
+    char path[FIND_PATH], *key = NULL;
+    struct weights *w = NULL;
+    struct tokenizer *tokenizer = NULL;
     struct cloud_options o;
     struct cloud *c = NULL;
     struct cloud_info info;
     struct trip t = { 0 };
     struct routing_options all;
     struct err note = { "" };
+    int rc = OK;
+    setup_catch_interrupts();
+    if (shared_options.engine.model &&
+        (rc = find_model(path, shared_options.engine.model, err)) == OK &&
+        (rc = weights_open(&w, path, err)) == OK)
+        rc = tokenizer_open(&tokenizer, w, err);
     shared_options.cloud_url = url;
-    int rc = setup_options(&all, err);
+    if (rc == OK)
+        rc = setup_options(&all, err);
     if (rc == OK)
         rc = routing_cloud_options(&o, &key, &all, tokenizer, &interrupted, &note, err);
     if (note.msg[0])
@@ -170,24 +183,7 @@ static int cloud_check_look(const char *url, const struct tokenizer *tokenizer, 
         cloud_check_show(url, &info, &t);
     cloud_close(c);
     wipe_text(key);
-    return rc;
-}
-
-/* Ask the server at url, with the tokenizer of -m if there is one. */
-static int cloud_check(const char *url, struct err *err)
-{
-    struct weights *w = NULL;
-    struct tokenizer *t = NULL;
-    char path[FIND_PATH];
-    int rc = OK;
-    setup_catch_interrupts();
-    if (shared_options.engine.model &&
-        (rc = find_model(path, shared_options.engine.model, err)) == OK &&
-        (rc = weights_open(&w, path, err)) == OK)
-        rc = tokenizer_open(&t, w, err);
-    if (rc == OK)
-        rc = cloud_check_look(url, t, err);
-    tokenizer_close(t);
+    tokenizer_close(tokenizer);
     weights_close(w);
     return rc;
 }
@@ -206,56 +202,49 @@ static const char *cloud_client_option(void)
 }
 
 /* Check ranges and combinations of the options, and parse those that have a form of their own. */
-static int cmd_cloud_read_options(struct stand_in_options *o, struct err *err)
+static int cmd_cloud_read_options(struct err *err)
 {
     const char *client = check_url ? NULL : cloud_client_option();
     if (client)
         return err_set(err, ERR_ARG, "%s goes with --check%s", client,
                        shared_options.cloud_key_file ? "; a server's key is in --api-key-file"
                                                      : "");
-    if (!cloud_api_parse(&o->server, shared_options.cloud_api))
+    if (!cloud_api_parse(&opts.server, shared_options.cloud_api))
         return err_set(err, ERR_ARG,
                        "--cloud-api: expected openai, sglang, llamacpp or auto, found %s",
                        shared_options.cloud_api);
-    if (latency > MAX_LATENCY_MS)
+    if (opts.latency_ms > MAX_LATENCY_MS)
         return err_set(err, ERR_ARG, "--latency: expected 0 to %d, found %zu", MAX_LATENCY_MS,
-                       latency);
+                       opts.latency_ms);
     int rc = OK;
     for (size_t i = 0; i < fault_list.n && rc == OK; i++)
-        rc = stand_in_fault_add(&o->faults, fault_list.at[i], err);
+        rc = stand_in_fault_add(&opts.faults, fault_list.at[i], err);
     return rc;
 }
 
 static int cmd_cloud_main(int n, char **args, struct err *err)
 {
     (void)n, (void)args;
-    bool help = false;
     for (size_t i = 0; i < fault_list.n; i++)
-        help = help || !strcmp(fault_list.at[i], "help");
-    if (help) {
-        for (const struct stand_in_fault *f = stand_in_fault_table; f->name; f++)
-            printf("%-16s %s\n", f->name, f->help);
-        return EXIT_FINE;
-    }
-    struct stand_in_options o = { .model = shared_options.engine.model,
-                                  .isa = shared_options.engine.isa,
-                                  .kv = shared_options.engine.kv,
-                                  .threads = shared_options.engine.threads,
-                                  .slots = slots,
-                                  .queue = queue,
-                                  .net.latency_ms = (unsigned)latency,
-                                  .seed = seed,
-                                  .context = context };
-    int rc = cmd_cloud_read_options(&o, err);
+        if (!strcmp(fault_list.at[i], "help")) {
+            for (const struct stand_in_fault *f = stand_in_fault_table; f->name; f++)
+                printf("%-16s %s\n", f->name, f->help);
+            return EXIT_FINE;
+        }
+    char *key;
+    int rc = cmd_cloud_read_options(err);
     if (rc)
         return rc;
     if (check_url)
         return cloud_check(check_url, err);
-    char *key;
-    rc = listen_read(&o.listen, &key, err);
+    opts.model = shared_options.engine.model;
+    opts.isa = shared_options.engine.isa;
+    opts.kv = shared_options.engine.kv;
+    opts.threads = shared_options.engine.threads;
+    rc = listen_read(&opts.listen, &key, err);
     if (rc)
         return rc;
-    rc = cmd_cloud_serve(&o, err);
+    rc = cmd_cloud_serve(&opts, err);
     wipe_text(key);
     return rc;
 }
@@ -271,8 +260,8 @@ const struct command cmd_cloud = {
         "missing sampling settings mean greedy.\n\n"
         "Which fault a request meets depends on the seed, on its prefix and on how often that "
         "prefix was requested, not on the order in which requests arrive.\n\n"
-        "The server prints one line when it is ready. It stops on SIGTERM (status 0) or SIGINT "
-        "(status 130) and gives requests in progress two seconds to finish.\n\n"
+        "The server prints one line when it is ready. It stops on SIGTERM or SIGHUP (status 0) "
+        "or SIGINT (status 130) and gives requests in progress two seconds to finish.\n\n"
         "  mizzle cloud --port 8080 --latency 100 --fault 503:0.1\n"
         "  mizzle run -p \"...\" --cloud-url http://127.0.0.1:8080\n"
         "  mizzle cloud --cloud-api sglang --tls-cert server.pem\n"

@@ -335,13 +335,12 @@ static void test_tokenizer(void)
 /* A call takes the time of its network; what the server says of itself. */
 static void test_network(void)
 {
-    const struct stand_in_net slow = { .latency_ms = 120 }, fast = { .latency_ms = 0 };
-    stand_in_set_network(server.cloud, &slow);
+    stand_in_set_latency(server.cloud, 120);
     json_t *r = serving_post(&server, RAW,
                              "{\"prompt\":\"Fourth upon\",\"max_tokens\":1,\"mizzle\":{\"policy\":"
                              "\"always\",\"trace\":{}}}");
     CHECK(json_number_value(serving_at(r, "mizzle.tokens.0.call.ms")) >= 100);
-    stand_in_set_network(server.cloud, &fast);
+    stand_in_set_latency(server.cloud, 0);
     r = serving_ask(&server, "GET", "/mizzle/info", NULL, NULL);
     CHECK(json_is_false(serving_at(r, "cloud.local")) && json_is_true(serving_at(r, "chat")));
     CHECK(json_is_false(serving_at(r, "cloud.limited")));

@@ -60,8 +60,7 @@ static void test_waiting(void)
     const struct serve_options o = { .parallel = 2, .queue = 2 };
     long passes[3], stopped;
     serving_open(&server, &o, SERVING_CLOUD);
-    const struct stand_in_net slow = { .latency_ms = 10000 };
-    stand_in_set_network(server.cloud, &slow);
+    stand_in_set_latency(server.cloud, 10000);
     for (int i = 0; i < 2; i++) { /* the second time with its prompt in the slot, as later */
         passes[0] = count("passes_total");
         finish(begin(EDGE));
@@ -107,10 +106,9 @@ static void test_charged(void)
 {
     enum { LIMIT = 3, CLIENTS = 6 };
     const struct serve_options o = { .parallel = 1 };
-    const struct stand_in_net slow = { .latency_ms = 10000 };
     serving_limit = LIMIT + 1; /* one is asked for as the server is found out */
     serving_open(&server, &o, SERVING_CLOUD);
-    stand_in_set_network(server.cloud, &slow);
+    stand_in_set_latency(server.cloud, 10000);
     for (int i = 0; i < CLIENTS; i++) {
         const uint64_t before = arrived();
         int fd = begin(STUCK);

@@ -34,7 +34,7 @@ static void cloud(const void *latency_ms)
 {
     struct stand_in_options o = { .model = "weights/milli/cloud.gguf",
                                   .threads = 1,
-                                  .net.latency_ms = *(const unsigned *)latency_ms };
+                                  .latency_ms = *(const unsigned *)latency_ms };
     struct stand_in *s;
     struct err err = { "" };
     unsigned port;

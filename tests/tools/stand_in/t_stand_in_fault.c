@@ -213,7 +213,7 @@ static void test_faults(void)
 /* Ask each prefix three times, in order or backwards, and write down how that goes. */
 static void outcomes(int status[PREFIXES][ATTEMPTS], uint64_t seed, bool backwards)
 {
-    struct stand_in_options options = { .seed = seed, .net.latency_ms = backwards };
+    struct stand_in_options options = { .seed = seed, .latency_ms = backwards };
     CHECK(stand_in_fault_add(&options.faults, "500:0.2", NULL) == OK);
     CHECK(stand_in_fault_add(&options.faults, "cut:0.2", NULL) == OK);
     struct stand_in *s = serve(&options, "429:0.25");

@@ -1,6 +1,7 @@
 #include "tools/lab/stand_in/fault.h"
 
 #include <jansson.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +9,6 @@
 #include "kernels/sys/buf.h"
 #include "kernels/sys/text.h"
 #include "tools/cli/json_report.h"
-#include "tools/lab/clock/chance.h"
 #include "tools/lab/stand_in/gzip.h"
 
 #define ZERO "\1" /* stands for a zero byte in `front` */
@@ -332,10 +332,65 @@ int stand_in_fault_add(struct stand_in_faults *f, const char *spec, struct err *
     return OK;
 }
 
+/* A hash table of the prefixes whose attempts are counted. When it is full, prefixes that collide
+ * start over. */
+enum { PLACES = 1 << 18, PROBES = 8 };
+
+struct stand_in_chance {
+    uint64_t seed;
+    pthread_mutex_t lock;
+    struct place {
+        uint64_t hash, asked;
+    } places[PLACES];
+};
+
+struct stand_in_chance *stand_in_chance_open(uint64_t seed)
+{
+    struct stand_in_chance *d = calloc(1, sizeof(*d));
+    if (d) {
+        d->seed = seed;
+        pthread_mutex_init(&d->lock, NULL);
+    }
+    return d;
+}
+
+void stand_in_chance_close(struct stand_in_chance *d)
+{
+    if (d)
+        pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+/* The finisher of splitmix64 (Steele, Lea, Flood 2014). */
+static uint64_t chance_mix(uint64_t x)
+{
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+uint64_t stand_in_chance_key(struct stand_in_chance *d, const uint32_t *ids, size_t n)
+{
+    uint64_t hash = n;
+    for (size_t i = 0; i < n; i++)
+        hash = chance_mix(hash ^ ids[i]);
+    pthread_mutex_lock(&d->lock);
+    struct place *p = &d->places[hash % PLACES];
+    for (size_t i = 1; i < PROBES && p->asked && p->hash != hash; i++)
+        p = &d->places[(hash + i) % PLACES];
+    if (p->hash != hash)
+        *p = (struct place){ .hash = hash };
+    uint64_t earlier = p->asked++;
+    pthread_mutex_unlock(&d->lock);
+    return chance_mix(chance_mix(d->seed ^ hash) + earlier);
+}
+
 const struct stand_in_fault *stand_in_fault_draw(const struct stand_in_faults *f, uint64_t key)
 {
-    for (size_t i = 0; i < f->n; i++)
-        if (stand_in_chance_unit(key, FOR_FAULTS + i) < f->at[i].rate)
+    for (size_t i = 0; i < f->n; i++) /* uniform in [0, 1), a function of key and i */
+        if ((double)(chance_mix(key ^ chance_mix(FOR_FAULTS + i)) >> 11) / 9007199254740992.0 <
+            f->at[i].rate)
             return f->at[i].fault;
     return NULL;
 }

@@ -79,6 +79,14 @@ struct stand_in_faults {
 const struct stand_in_fault *stand_in_fault_find(const char *name, size_t n);
 /* Add a fault; spec is "name" or "name:rate" with a rate in (0, 1]. ERR_ARG. */
 int stand_in_fault_add(struct stand_in_faults *f, const char *spec, struct err *err);
+/* Random events of requests. They depend on the seed, a request's prefix and how often that prefix
+ * was asked before, never on the order in which requests arrive. Any thread may use it. */
+struct stand_in_chance;
+struct stand_in_chance *stand_in_chance_open(uint64_t seed); /* NULL: out of memory */
+void stand_in_chance_close(struct stand_in_chance *d);
+/* Count one more attempt for ids[n], and return the key of everything that is drawn for it.
+ * Attempts are counted for the latest quarter of a million prefixes. */
+uint64_t stand_in_chance_key(struct stand_in_chance *d, const uint32_t *ids, size_t n);
 /* Return the first of the faults that is drawn for this key, or NULL. */
 const struct stand_in_fault *stand_in_fault_draw(const struct stand_in_faults *f, uint64_t key);
 

@@ -223,15 +223,9 @@ void stand_in_line_stream(struct serve_exchange *x, const char *const (*headers)
     const struct stand_in_fault *f = c->fault;
     c->feed = more;
     c->arg = arg;
-    c->more = line_events;
-    switch (line_events(c, &c->bytes)) { /* the head arrives with the first event */
-    case SERVER_BROKEN:
+    enum server_more next = line_events(c, &c->bytes); /* the head arrives with the first event */
+    c->more = next == SERVER_MORE ? line_events : NULL;
+    if (next == SERVER_BROKEN)
         return;
-    case SERVER_END:
-        c->more = NULL;
-        break;
-    case SERVER_MORE:
-        break;
-    }
     line_send(c, 200, f->type ? f->type : "text/event-stream", false, headers, f->header, f->value);
 }

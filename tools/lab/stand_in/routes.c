@@ -101,22 +101,7 @@ static void routes_server_info(struct serve_exchange *x)
 
 enum { A = 1 << CLOUD_AUTO, O = 1 << CLOUD_OPENAI, S = 1 << CLOUD_SGLANG, L = 1 << CLOUD_LLAMACPP };
 
-#define POST(p, ...)                                     \
-    {                                                    \
-        (p), .post = true, .any_type = true, __VA_ARGS__ \
-    }
-#define TYPED(p, ...)                  \
-    {                                  \
-        (p), .post = true, __VA_ARGS__ \
-    } /* read only if declared as JSON */
-#define GET(p, ...)      \
-    {                    \
-        (p), __VA_ARGS__ \
-    }
-#define OPEN(p, ...)                   \
-    {                                  \
-        (p), .open = true, __VA_ARGS__ \
-    }
+#define POST .post = true, .any_type = true /* else read only if declared as JSON */
 
 /* Where a path appears twice, the servers differ. */
 static const struct {
@@ -124,33 +109,37 @@ static const struct {
     enum cloud_api as; /* whose words and forms to use with CLOUD_AUTO */
     struct serve_route route;
 } rows[] = {
-    { A | L, CLOUD_OPENAI, POST("/v1/completions", .answer = stand_in_ask_openai) },
-    { O | S, CLOUD_OPENAI, TYPED("/v1/completions", .answer = stand_in_ask_openai) },
-    { A | S, CLOUD_SGLANG, POST("/generate", .answer = stand_in_ask_sglang) },
-    { A | L, CLOUD_LLAMACPP, POST("/completion", .answer = stand_in_ask_llamacpp) },
-    { L, CLOUD_LLAMACPP, POST("/completions", .answer = stand_in_ask_llamacpp) },
-    { A | O | L, CLOUD_LLAMACPP,
-      POST("/tokenize", .answer = serve_tokens_encode, .room = serve_tokens_room) },
-    { A, CLOUD_LLAMACPP,
-      POST("/detokenize", .answer = serve_tokens_decode, .room = serve_tokens_room) },
-    { O, CLOUD_OPENAI,
-      POST("/detokenize", .answer = serve_tokens_decode, .room = serve_tokens_room,
-           .field = "prompt") },
-    { L, CLOUD_LLAMACPP,
-      POST("/detokenize", .answer = serve_tokens_decode, .room = serve_tokens_room,
-           .field = "content") },
-    { A | L, CLOUD_LLAMACPP, OPEN("/health", .answer = routes_health) },
-    { O | S, CLOUD_OPENAI, OPEN("/health", .answer = routes_nothing) },
-    { A | O, CLOUD_OPENAI, GET("/version", .answer = routes_version) },
-    { A | O | S, CLOUD_OPENAI, GET("/v1/models", .answer = routes_models) },
-    { L, CLOUD_LLAMACPP, OPEN("/v1/models", .answer = routes_models) },
-    { L, CLOUD_LLAMACPP, OPEN("/models", .answer = routes_models) },
-    { A | L, CLOUD_LLAMACPP, GET("/props", .answer = routes_props) },
-    { A | L, CLOUD_LLAMACPP, GET("/slots", .answer = routes_slots) },
-    { A | S, CLOUD_SGLANG, GET("/model_info", .answer = routes_model_info) },
-    { A | S, CLOUD_SGLANG, GET("/get_model_info", .answer = routes_model_info) },
-    { A | S, CLOUD_SGLANG, GET("/server_info", .answer = routes_server_info) },
-    { A | S, CLOUD_SGLANG, GET("/get_server_info", .answer = routes_server_info) },
+    { A | L, CLOUD_OPENAI, { "/v1/completions", POST, .answer = stand_in_ask_openai } },
+    { O | S, CLOUD_OPENAI, { "/v1/completions", .post = true, .answer = stand_in_ask_openai } },
+    { A | S, CLOUD_SGLANG, { "/generate", POST, .answer = stand_in_ask_sglang } },
+    { A | L, CLOUD_LLAMACPP, { "/completion", POST, .answer = stand_in_ask_llamacpp } },
+    { L, CLOUD_LLAMACPP, { "/completions", POST, .answer = stand_in_ask_llamacpp } },
+    { A | O | L,
+      CLOUD_LLAMACPP,
+      { "/tokenize", POST, .answer = serve_tokens_encode, .room = serve_tokens_room } },
+    { A,
+      CLOUD_LLAMACPP,
+      { "/detokenize", POST, .answer = serve_tokens_decode, .room = serve_tokens_room } },
+    { O,
+      CLOUD_OPENAI,
+      { "/detokenize", POST, .answer = serve_tokens_decode, .room = serve_tokens_room,
+        .field = "prompt" } },
+    { L,
+      CLOUD_LLAMACPP,
+      { "/detokenize", POST, .answer = serve_tokens_decode, .room = serve_tokens_room,
+        .field = "content" } },
+    { A | L, CLOUD_LLAMACPP, { "/health", .open = true, .answer = routes_health } },
+    { O | S, CLOUD_OPENAI, { "/health", .open = true, .answer = routes_nothing } },
+    { A | O, CLOUD_OPENAI, { "/version", .answer = routes_version } },
+    { A | O | S, CLOUD_OPENAI, { "/v1/models", .answer = routes_models } },
+    { L, CLOUD_LLAMACPP, { "/v1/models", .open = true, .answer = routes_models } },
+    { L, CLOUD_LLAMACPP, { "/models", .open = true, .answer = routes_models } },
+    { A | L, CLOUD_LLAMACPP, { "/props", .answer = routes_props } },
+    { A | L, CLOUD_LLAMACPP, { "/slots", .answer = routes_slots } },
+    { A | S, CLOUD_SGLANG, { "/model_info", .answer = routes_model_info } },
+    { A | S, CLOUD_SGLANG, { "/get_model_info", .answer = routes_model_info } },
+    { A | S, CLOUD_SGLANG, { "/server_info", .answer = routes_server_info } },
+    { A | S, CLOUD_SGLANG, { "/get_server_info", .answer = routes_server_info } },
 };
 
 void stand_in_routes(struct stand_in *s)

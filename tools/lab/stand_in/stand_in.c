@@ -67,7 +67,7 @@ int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struc
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
     s->server = o->server;
     s->faults = o->faults;
-    stand_in_set_network(s, &o->net);
+    stand_in_set_latency(s, o->latency_ms);
     s->draw = stand_in_chance_open(o->seed);
     stand_in_routes(s);
     int rc =
@@ -93,9 +93,9 @@ struct stand_in *stand_in_of(const struct serve_exchange *x)
     return x->s->o.face_arg;
 }
 
-void stand_in_set_network(struct stand_in *s, const struct stand_in_net *net)
+void stand_in_set_latency(struct stand_in *s, size_t ms)
 {
-    s->latency = net->latency_ms * UINT64_C(1000000);
+    s->latency = ms * UINT64_C(1000000);
 }
 
 unsigned stand_in_port(const struct stand_in *s)
