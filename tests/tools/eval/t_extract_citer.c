@@ -185,5 +185,11 @@ int main(void)
         CHECK(!found == !want && (!found || (n == strlen(want) && !memcmp(found, want, n))));
     }
     other_choices();
+    size_t capitals = 0; /* no small letter has another one */
+    for (uint32_t c = 0; c < 0x20000; c++) {
+        capitals += extract_lower(c) != c;
+        CHECK(extract_lower(extract_lower(c)) == extract_lower(c));
+    }
+    CHECK(capitals == 553);
     return 0;
 }

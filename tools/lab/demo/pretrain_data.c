@@ -29,12 +29,6 @@ void pretrain_data_close(struct pretrain_data *d)
     free(d->ends);
 }
 
-/* Start an empty batch. */
-static void restart(struct pretrain_data *d)
-{
-    d->batch = (struct train_batch){ d->ids, d->target, d->ends, 0 };
-}
-
 static size_t batch_tokens(const struct pretrain_data *d)
 {
     return d->batch.docs ? d->ends[d->batch.docs - 1] : 0;
@@ -77,7 +71,7 @@ static int pretrain_data_append(struct pretrain_data *d, bool *fits, const char 
 int pretrain_data_next(struct pretrain_data *d, uint64_t *read, struct err *err)
 {
     bool fits = true;
-    restart(d);
+    d->batch = (struct train_batch){ d->ids, d->target, d->ends, 0 };
     for (;;) {
         char text[TEXT_MAX];
         bool learn[TEXT_MAX];

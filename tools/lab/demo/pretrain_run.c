@@ -93,7 +93,7 @@ struct run {
     size_t summed;
     float loss; /* of the last row */
     struct progress_count shown;
-    uint64_t begin_ns, number;
+    uint64_t begin_ns;
     char model[PRETRAIN_PATH];
 };
 
@@ -288,31 +288,6 @@ static int one_step(struct run *r, struct err *err)
     return OK;
 }
 
-/* Train to the end, or until an interrupt. */
-static int all_steps(struct run *r, struct err *err)
-{
-    int rc = OK;
-    while (rc == OK && train_look(r->train).steps < r->plan->steps)
-        rc = interrupted ? err_set(err, ERR_STOP, "interrupted") : one_step(r, err);
-    return rc;
-}
-
-/* Open data and trainer. */
-static int open_run(struct run *r, struct err *err)
-{
-    const struct pretrain_job *job = r->job;
-    const struct pretrain_plan *plan = r->plan;
-    struct model_config c;
-    pretrain_run_config(&c, plan, (job->vocab->npieces + 15) / 16 * 16);
-    int rc = pretrain_data_open(&r->data, job->world, job->tokenizer, BATCH, err);
-    if (rc == OK)
-        rc = train_open(&r->train, &c, job->kernels, job->pool, BATCH, PRETRAIN_DOC,
-                        rand_u64(job->seed, r->number), err);
-    r->data.reader = &plan->reader;
-    r->begin_ns = os_now_ns();
-    return rc;
-}
-
 /* Save the model, and print its row. */
 static int pretrain_run_finish(struct run *r, struct err *err)
 {
@@ -331,21 +306,27 @@ static int pretrain_run_finish(struct run *r, struct err *err)
 int pretrain_run(const struct pretrain_job *job, const struct pretrain_plan *plan, uint64_t number,
                  struct err *err)
 {
-    struct run r = { .job = job, .plan = plan, .number = number };
+    struct run r = { .job = job, .plan = plan };
     r.shown = (struct progress_count){ .what = plan->name, .since = os_now_ns() };
+    struct model_config c;
     char curve[PRETRAIN_PATH];
     int rc = pretrain_path(r.model, job->out, plan->name, ".gguf", err);
     if (rc == OK)
         rc = pretrain_path(curve, job->out, plan->name, ".loss.csv", err);
-    if (rc)
-        return rc;
-    rc = atomic_file_open(&r.curve, curve, err);
+    if (rc == OK)
+        rc = atomic_file_open(&r.curve, curve, err);
     if (rc)
         return rc;
     fprintf(r.curve.f, "step,tokens,loss,lr\n");
-    rc = open_run(&r, err);
+    pretrain_run_config(&c, plan, (job->vocab->npieces + 15) / 16 * 16);
+    rc = pretrain_data_open(&r.data, job->world, job->tokenizer, BATCH, err);
     if (rc == OK)
-        rc = all_steps(&r, err);
+        rc = train_open(&r.train, &c, job->kernels, job->pool, BATCH, PRETRAIN_DOC,
+                        rand_u64(job->seed, number), err);
+    r.data.reader = &plan->reader;
+    r.begin_ns = os_now_ns();
+    while (rc == OK && train_look(r.train).steps < plan->steps)
+        rc = interrupted ? err_set(err, ERR_STOP, "interrupted") : one_step(&r, err);
     progress_wipe(&r.shown);
     if (rc == OK)
         rc = pretrain_run_finish(&r, err);

@@ -51,7 +51,7 @@ const char *extract_segment(size_t *n, const char *text);
  * ERR_STOP. */
 int extract_file(const char *path, bool json, struct err *err);
 
-/* Return the lower case of a letter of the alphabets that extract_lower.c lists; any other
+/* Return the lower case of a letter of the alphabets that reading.c lists; any other
  * character is itself, and so is U+0130, whose lower case is two. */
 uint32_t extract_lower(uint32_t c);
 

@@ -1,4 +1,3 @@
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,27 +10,15 @@
 
 enum { MOST = 26, FIELD = 32 };
 
-/* Set *out to the string v; unlike one of a task it may be empty. */
-static int file_string(const char **out, const struct task *t, const char *field, const json_t *v,
-                       struct err *err)
-{
-    *out = json_string_value(v);
-    if (!*out)
-        return task_bad(t, field, "a string", json_input_type(v), err);
-    return strlen(*out) == json_string_length(v)
-               ? OK
-               : task_bad(t, field, "a text", "a byte 0 in it", err);
-}
-
 /* Read a list of strings, as many as *n; 0: 1 to MOST, and *n is set. */
 static int file_list(const char *out[MOST], size_t *n, const struct task *t, const char *field,
                      struct err *err)
 {
-    const json_t *v = json_object_get(t->json, field);
+    const json_t *list = json_object_get(t->json, field), *v;
     char name[FIELD], expected[FIELD], found[FIELD];
-    size_t have = json_array_size(v);
-    if (!json_is_array(v))
-        return task_bad(t, field, "a list", json_input_type(v), err);
+    size_t have = json_array_size(list);
+    if (!json_is_array(list))
+        return task_bad(t, field, "a list", json_input_type(list), err);
     snprintf(expected, sizeof(expected), *n ? "as many as labels, %zu" : "1 to 26", *n);
     snprintf(found, sizeof(found), "%zu", have);
     if (!have || have > MOST || (*n && have != *n))
@@ -40,12 +27,9 @@ static int file_list(const char *out[MOST], size_t *n, const struct task *t, con
     int rc = OK;
     for (size_t i = 0; rc == OK && i < have; i++) {
         snprintf(name, sizeof(name), "%s[%zu]", field, i);
-        rc = file_string(&out[i], t, name, json_array_get(v, i), err);
-        if (rc == OK && !strcmp(field, "labels") &&
-            (!isalnum((unsigned char)out[i][0]) || out[i][1])) {
-            json_input_line(found, sizeof(found), out[i], strlen(out[i]));
-            rc = task_bad(t, name, "one letter or digit", found, err);
-        }
+        v = json_array_get(list, i);
+        rc = !strcmp(field, "labels") ? task_label(&out[i], t, name, v, err)
+                                      : task_string(&out[i], t, name, v, true, err);
     }
     return rc;
 }
@@ -75,7 +59,7 @@ static int file_line(struct task *t, size_t i, bool show, bool json, struct err 
     struct extract_choices c = { labels, choices, 0 };
     int rc = task_file_line(t, i, err);
     if (rc == OK)
-        rc = file_string(&text, t, "text", json_object_get(t->json, "text"), err);
+        rc = task_string(&text, t, "text", json_object_get(t->json, "text"), true, err);
     if (rc == OK && (json_object_get(t->json, "labels") || json_object_get(t->json, "choices"))) {
         rc = file_list(labels, &c.n, t, "labels", err);
         if (rc == OK)

@@ -256,20 +256,14 @@ static bool label_expects(const struct label *l, size_t i)
     return i >= l->from && i - l->from < TARGET;
 }
 
-/* True when what is named now is one of several: "A and C", "the bank and the mall". */
-static bool label_among(const struct label *l)
-{
-    size_t before = reading_is(&l->r, l->before, " the a an ") ? l->earlier : l->before;
-    return reading_is(&l->r, before, " and or ");
-}
-
 /* Note what is named from i to end. */
 static void label_note(struct label *l, size_t i, int named, size_t end)
 {
     const struct reading *r = &l->r;
     bool label = end == i + 1 && label_letter(l, i) == named;
     size_t next = reading_next(r, end);
-    bool among = label_among(l);
+    size_t before = reading_is(r, l->before, " the a an ") ? l->earlier : l->before;
+    bool among = reading_is(r, before, " and or "); /* "A and C", "the bank and the mall" */
     if (label && label_closes(l, i))
         l->found[CLOSED] = named;
     if (label_expects(l, i)) {

@@ -10,19 +10,13 @@
 #include "tools/lab/tasks/extract.h"
 #include "tools/lab/tasks/task_internal.h"
 
-/* Training streams have even numbers. The stream for calibration is that of the tests with the
- * highest bit set. */
+/* Return the stream of milli's questions. Training streams have even numbers; the one for
+ * calibration is that of the tests with the highest bit set. */
 static uint64_t milli_stream(const struct task *t)
 {
-    switch (t->stream) {
-    case TASK_TRAIN:
-        return 2 * t->seed + 1000;
-    case TASK_CALIBRATE:
-        return world_calibration_stream(t->seed);
-    case TASK_TEST:
-        break;
-    }
-    return world_test_stream(t->seed);
+    return t->stream == TASK_TRAIN       ? 2 * t->seed + 1000
+           : t->stream == TASK_CALIBRATE ? world_calibration_stream(t->seed)
+                                         : world_test_stream(t->seed);
 }
 
 static void milli_read(struct task *t, size_t i)
@@ -59,19 +53,10 @@ static int task_find(const struct task_kind **out, const struct task_options *o,
     return OK;
 }
 
-/* Read every item once; their texts are put together only to be checked. */
-static int task_check(struct task *t, struct err *err)
-{
-    struct task_item item;
-    int rc = OK;
-    for (size_t i = 0; rc == OK && i < t->size; i++)
-        rc = task_item(&item, t, i, err);
-    return rc;
-}
-
 int task_open(struct task **out, const struct task_options *o, struct err *err)
 {
     const struct task_kind *kind = NULL;
+    struct task_item item;
     *out = NULL;
     int rc = task_find(&kind, o, err);
     if (rc != OK)
@@ -96,8 +81,8 @@ int task_open(struct task **out, const struct task_options *o, struct err *err)
     if (rc == OK && o->own)
         rc = task_own_open(t, o->own, err);
     task_form_set_name(t);
-    if (rc == OK && kind->file)
-        rc = task_check(t, err);
+    for (size_t i = 0; rc == OK && kind->file && i < t->size; i++)
+        rc = task_item(&item, t, i, err); /* reads each once; only checks it */
     if (rc != OK) {
         task_close(t);
         return rc;

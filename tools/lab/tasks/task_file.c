@@ -45,11 +45,10 @@ static int task_file_lines(struct task *t, size_t bytes, struct err *err)
 
 int task_file_open(struct task *t, const char *path, struct err *err)
 {
-    size_t bytes, name = strlen(path) + 1;
-    t->path = malloc(name);
+    size_t bytes;
+    t->path = strdup(path);
     if (!t->path)
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    memcpy(t->path, path, name);
     int rc = input_file_read(&t->data, &bytes, path, INPUT_FILE_USUAL, err);
     if (rc != OK) /* a FIFO may wait until somebody presses Ctrl-C */
         return interrupted ? err_set(err, ERR_STOP, "interrupted") : rc;
@@ -94,18 +93,15 @@ int task_file_line(struct task *t, size_t i, struct err *err)
 }
 
 int task_string(const char **out, const struct task *t, const char *field, const json_t *v,
-                struct err *err)
+                bool empty, struct err *err)
 {
-    const char *s = json_string_value(v);
-    *out = NULL;
+    const char *s = *out = json_string_value(v);
     if (!s)
         return task_bad(t, field, "a string", json_input_type(v), err);
     if (strlen(s) != json_string_length(v))
         return task_bad(t, field, "a text", "a byte 0 in it", err);
-    if (!s[strspn(s, " \t\r\n")])
-        return task_bad(t, field, "a text", "an empty one", err);
-    *out = s;
-    return OK;
+    return empty || s[strspn(s, " \t\r\n")] ? OK
+                                            : task_bad(t, field, "a text", "an empty one", err);
 }
 
 void task_append(struct task_text *out, const char *s, size_t n)

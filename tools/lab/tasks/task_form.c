@@ -123,11 +123,10 @@ const char *const *task_stops(const struct task *t)
 
 void task_cut(const struct task *t, char *text)
 {
-    for (const char *const *stop = task_stops(t); stop && *stop; stop++) {
-        char *at = strstr(text, *stop);
-        if (at)
-            *at = 0;
-    }
+    const char *const *stop = task_stops(t);
+    char *at = stop ? strstr(text, *stop) : NULL;
+    if (at)
+        *at = 0;
 }
 
 bool task_decided(const struct task *t, const char *text)

@@ -70,10 +70,13 @@ int task_read(struct task *t, size_t i, struct err *err);
 /* Return ERR_FORMAT with "FILE: line N: FIELD: expected ..., found ...". */
 int task_bad(const struct task *t, const char *field, const char *expected, const char *found,
              struct err *err);
-/* Set *out to the string v; ERR_FORMAT unless it is one with more than blanks in it and without
- * NUL. field is its name for the message. */
+/* Set *out to the string v; ERR_FORMAT if it is none, has NUL in it or, unless it may be empty,
+ * nothing but blanks. field is its name for the message. */
 int task_string(const char **out, const struct task *t, const char *field, const json_t *v,
-                struct err *err);
+                bool empty, struct err *err);
+/* Set *out to the label v, one letter or digit; else ERR_FORMAT. */
+int task_label(const char **out, const struct task *t, const char *field, const json_t *v,
+               struct err *err);
 /* Note the form's name, once t has the parts that are in it. */
 void task_form_set_name(struct task *t);
 

@@ -41,18 +41,15 @@ static const struct item_field {
 #undef AT
 };
 
-/* Check a label: one letter or digit, unlike those before it. */
-static int items_label(struct task *t, size_t i, const char *field, struct err *err)
+int task_label(const char **out, const struct task *t, const char *field, const json_t *v,
+               struct err *err)
 {
-    const char *label = t->labels[i];
     char found[FIELD];
-    json_input_line(found, sizeof(found), label, strlen(label));
-    if (!isalnum((unsigned char)label[0]) || label[1])
-        return task_bad(t, field, "one letter or digit", found, err);
-    for (size_t j = 0; j < i; j++)
-        if (tolower((unsigned char)t->labels[j][0]) == tolower((unsigned char)label[0]))
-            return task_bad(t, field, "a label of its own", found, err);
-    return OK;
+    int rc = task_string(out, t, field, v, false, err);
+    if (rc != OK || (isalnum((unsigned char)(*out)[0]) && !(*out)[1]))
+        return rc;
+    json_input_line(found, sizeof(found), *out, strlen(*out));
+    return task_bad(t, field, "one letter or digit", found, err);
 }
 
 /* Find the lists of labels and texts: both are the authors' list of {label, text}, or they are the
@@ -90,13 +87,14 @@ static int items_choices(struct task *t, const char *field, const json_t *v, str
         char name[2][FIELD];
         snprintf(name[0], FIELD, split ? "%s.label[%zu]" : "%s[%zu].label", field, i);
         snprintf(name[1], FIELD, split ? "%s.text[%zu]" : "%s[%zu].text", field, i);
-        rc = task_string(&t->labels[i], t, name[0], split ? label : json_object_get(label, "label"),
-                         err);
-        if (rc == OK)
-            rc = items_label(t, i, name[0], err);
+        rc = task_label(&t->labels[i], t, name[0], split ? label : json_object_get(label, "label"),
+                        err);
+        for (size_t j = 0; rc == OK && j < i; j++)
+            if (tolower((unsigned char)t->labels[j][0]) == tolower((unsigned char)t->labels[i][0]))
+                rc = task_bad(t, name[0], "a label of its own", t->labels[i], err);
         if (rc == OK)
             rc = task_string(&t->choices[i], t, name[1],
-                             split ? text : json_object_get(text, "text"), err);
+                             split ? text : json_object_get(text, "text"), false, err);
         t->item.nchoices = i + 1;
     }
     t->item.labels = t->labels;
@@ -113,7 +111,7 @@ static int items_question(struct task *t, struct err *err)
     const json_t *concept = json_object_get(in ? q : t->json, "question_concept");
     char labels[3 * TASK_CHOICES + 8] = "", found[FIELD];
     int rc = task_string(&t->texts.asks, t, in ? "question.stem" : "question",
-                         in ? json_object_get(q, "stem") : q, err);
+                         in ? json_object_get(q, "stem") : q, false, err);
     if (rc == OK)
         rc = items_choices(t, in ? "question.choices" : "choices",
                            json_object_get(in ? q : t->json, "choices"), err);
@@ -123,7 +121,7 @@ static int items_question(struct task *t, struct err *err)
         rc = task_bad(t, "answerKey", "a string", "nothing", err);
     if (rc == OK && concept && t->kind->concepts)
         rc = task_string(&t->item.subject, t, in ? "question.question_concept" : "question_concept",
-                         concept, err);
+                         concept, false, err);
     for (size_t i = 0; rc == OK && i < t->item.nchoices; i++) {
         size_t at = strlen(labels);
         snprintf(labels + at, sizeof(labels) - at, "%s%s", i ? " " : "one of ", t->labels[i]);
@@ -195,7 +193,8 @@ int task_read(struct task *t, size_t i, struct err *err)
         const char *name = v || !f->also ? f->name : f->also;
         v = json_object_get(t->json, name);
         if (v && (choices ? f->choices : f->number))
-            rc = task_string((const char **)(void *)((char *)&t->texts + f->at), t, name, v, err);
+            rc = task_string((const char **)(void *)((char *)&t->texts + f->at), t, name, v, false,
+                             err);
     }
     if (rc == OK)
         rc = choices ? items_question(t, err) : items_number(t, err);
