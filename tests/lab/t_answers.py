@@ -160,7 +160,7 @@ class ByHand(unittest.TestCase):
         """Of two trainings one has all right and the other none: each draw has one of them."""
         draws = table.Draws([i // 4 for i in range(64)])
         two = numpy.repeat([[1.0], [0.0]], 64, axis=1)
-        low, high = table.interval(draws.sums(two) / draws.items)
+        low, high = draws.interval(draws.sums(two) / draws.items)
         self.assertEqual((low, high), (0, 1))
         low, high = draws.accuracy(two, True)
         self.assertTrue(low < 0.0946 and high > 0.9054)  # Wilson's of 1 of 2 questions

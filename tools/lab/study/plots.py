@@ -22,7 +22,7 @@ import sys
 import textwrap
 from collections import Counter, namedtuple
 
-from need import need
+from need import Refused, end, need
 
 need("numpy", "matplotlib")
 import matplotlib
@@ -44,10 +44,6 @@ plt.rcParams.update({
     "axes.axisbelow": True, "lines.markersize": 5, "lines.linewidth": 1.6})
 
 
-class Refused(Exception):
-    """One line for the user."""
-
-
 def number(row, column):
     text = row[column]
     try:
@@ -55,7 +51,7 @@ def number(row, column):
     except ValueError:
         value = math.inf
     if math.isinf(value) or text.strip().lower() == "nan":
-        raise Refused(f"{column}: expected a number, found {text}")
+        raise Refused(1, f"{column}: expected a number, found {text}")
     return value
 
 
@@ -66,15 +62,15 @@ def read(path, *columns):
         reader = csv.DictReader(file, strict=True)
         rows = list(reader)
     except (csv.Error, UnicodeDecodeError) as e:
-        raise Refused(f"{path}: {e}")
+        raise Refused(1, f"{path}: {e}")
     if not rows:
-        raise Refused(f"{path}: expected a header and rows, found none")
+        raise Refused(1, f"{path}: expected a header and rows, found none")
     for i, row in enumerate(rows, 1):
         if None in row or None in row.values():
-            raise Refused(f"{path}: row {i}: expected {len(reader.fieldnames)} fields")
+            raise Refused(1, f"{path}: row {i}: expected {len(reader.fieldnames)} fields")
     for column in columns:
         if column not in rows[0]:
-            raise Refused(f"{path}: expected a column {column}, found {','.join(rows[0])}")
+            raise Refused(1, f"{path}: expected a column {column}, found {','.join(rows[0])}")
     return rows
 
 
@@ -88,13 +84,13 @@ def series(rows, by, x, y, interval=(), names=None, most=SERIES):
             groups.setdefault(row[by] if by else "", []).append(
                 (*values, *[math.nan] * (4 - len(values)), row[names] if names else ""))
     if len(groups) > most:
-        raise Refused(f"expected at most {most} series, found {len(groups)}")
+        raise Refused(1, f"expected at most {most} series, found {len(groups)}")
     made = []
     for label, points in groups.items():
         *columns, text = zip(*sorted(points, key=lambda p: p[0]))
         made.append(Series(label, *map(np.array, columns), text))
     if not any(np.isfinite(s.y).any() for s in made):
-        raise Refused("no point is left to draw")
+        raise Refused(1, "no point is left to draw")
     return made
 
 
@@ -180,7 +176,7 @@ def room_for(labels):
     return 0.35 + LETTER * min(max(map(len, labels), default=0), 40)
 
 
-def draw_lines(ax, all_series, line=True, band=True, guides=()):
+def draw_lines(ax, all_series, line=True, guides=()):
     """Draw series and guides, and return the ends where their labels stand."""
     ends = []
     for i, s in enumerate(all_series):
@@ -190,7 +186,7 @@ def draw_lines(ax, all_series, line=True, band=True, guides=()):
         ax.plot(s.x, s.y, linestyle="-" if line else "none", color=colour,
                 marker=MARKS[(i + i // SERIES) % SERIES])
         if s.low is not None and np.isfinite(s.low).any():
-            if line and band:
+            if line:
                 ax.fill_between(s.x, s.low, s.high, color=colour, alpha=0.12, linewidth=0)
             else:
                 off = np.clip([s.y - s.low, s.high - s.y], 0, None)
@@ -217,9 +213,9 @@ def draw(path, text, all_series, line=True, guides=(), log=False):
 
 def draw_bars(path, text, all_series):
     """Draw a bar from 0 for each point, in groups."""
-    names = [[name for name in s.names] for s in all_series]
-    left, at, marks = LETTER * max(len(n) for of in names for n in of) + 0.3, 0.0, []
-    rows = sum(map(len, names)) + sum(0.9 for s in all_series if s.label)
+    left = LETTER * max(len(name) for s in all_series for name in s.names) + 0.3
+    at, marks = 0.0, []
+    rows = sum(len(s.names) for s in all_series) + sum(0.9 for s in all_series if s.label)
     figure, ax = frame(0.32 * rows + 0.9, 0.6, text)
     figure.subplots_adjust(left=min(left, 4) / WIDTH)
     for i, s in enumerate(all_series):
@@ -227,7 +223,7 @@ def draw_bars(path, text, all_series):
             ax.text(0, at + 0.15, s.label, weight="bold", color=COLOURS[i % SERIES], va="center",
                     transform=ax.get_yaxis_transform())
             at += 0.9
-        for k, name in enumerate(names[i]):
+        for k, name in enumerate(s.names):
             marks.append((at, name))
             if np.isfinite(s.y[k]):
                 end = np.nanmax([s.y[k], s.high[k], 0])
@@ -249,7 +245,7 @@ def roofline(path, rows):
     of each set's arithmetic."""
     ops = list(dict.fromkeys(r["op"] for r in rows if r["gop_s"] and r["gb_s"]))
     if not ops:
-        raise Refused("expected an operation that multiplies, found none")
+        raise Refused(1, "expected an operation that multiplies, found none")
     figure, all_axes = plt.subplots(len(ops), 1, figsize=(WIDTH, 4.6 * len(ops)), squeeze=False,
                                     gridspec_kw={"right": 0.72, "hspace": 0.45})
     drawn = []
@@ -341,7 +337,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (Refused, OSError) as e:
-        sys.exit(f"plots.py: {e}")
+    end(main)

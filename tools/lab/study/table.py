@@ -52,13 +52,12 @@ class Draws(f.Groups):
         at = f.drawn(f.rand_u64(self.keys, 1), len(x) - 1, len(x))
         return each[at, np.arange(f.DRAWS)[:, None]].mean(axis=1)
 
-
-def interval(draws):
-    """Return the interval of draws; none if more than one in twenty has no value."""
-    kept = draws[~np.isnan(draws)]
-    if len(kept) < f.DRAWS - f.DRAWS // 20:
-        return NONE
-    return tuple(np.quantile(kept, (0.025, 0.975)))
+    def interval(self, draws):
+        """Return the interval of draws; none of one group, or if one in twenty has no value."""
+        kept = draws[~np.isnan(draws)]
+        if self.count < 2 or len(kept) < f.DRAWS - f.DRAWS // 20:
+            return NONE
+        return tuple(np.quantile(kept, (0.025, 0.975)))
 
 
 def ratio(a, b):
@@ -95,7 +94,7 @@ class Row:
         """Make arrays of the lines, each training's in the order of the items."""
         runs = [self.runs[k] for k in sorted(self.runs)]
         self.lines = [run[i] for run in runs for i in sorted(run)]
-        ids = [i for i in sorted(runs[0])]
+        ids = sorted(runs[0])
         if any(sorted(run) != ids for run in runs) or sorted(self.runs)[-1] != len(runs):
             raise Refused(2, f"policy {self.label}: expected answers of each training to "
                              f"{len(ids)} questions")
@@ -113,17 +112,16 @@ class Row:
 
     def compare(self, edge, large):
         """Return accuracy beside the models alone: gain, relative gain, pgr."""
-        many = self.draws.count > 1
         self.pgr, self.pgrs = np.nan, np.full(f.DRAWS, np.nan)
         if not edge:
             return [*NONE, np.nan, *NONE, np.nan, *NONE]
-        gain = interval((self.right - edge.right) / self.draws.items) if many else NONE
+        ends, above = self.draws.interval, self.right - edge.right
         more = self.accuracy / edge.accuracy - 1 if edge.accuracy else np.nan
-        mores = interval(ratio(self.right - edge.right, edge.right)) if many else NONE
         if large and large.accuracy > edge.accuracy:
             self.pgr = (self.accuracy - edge.accuracy) / (large.accuracy - edge.accuracy)
-            self.pgrs = ratio(self.right - edge.right, large.right - edge.right)
-        return [*gain, more, *mores, self.pgr, *(interval(self.pgrs) if many else NONE)]
+            self.pgrs = ratio(above, large.right - edge.right)
+        return [*ends(above / self.draws.items), more, *ends(ratio(above, edge.right)), self.pgr,
+                *ends(self.pgrs)]
 
     def statistic(self):
         """Return right answers, tokens and those of the cloud: of the answers, then a draw each."""
@@ -137,18 +135,16 @@ class Row:
             return [np.nan] * 3
         models = [m.statistic() if m else None for m in (edge, large)]
         more = f.equal(self.statistic(), other.statistic(), *models)
-        ends = interval(more[1:] / self.draws.items) if self.draws.count > 1 else NONE
-        return [more[0] / self.draws.n, *ends]
+        return [more[0] / self.draws.n, *self.draws.interval(more[1:] / self.draws.items)]
 
     def versus(self, other, edge, large):
         if not other:
             return ["", *[np.nan] * 9]
-        draws = (self.right - other.right) / self.draws.items
-        ends = interval(draws) if self.draws.count > 1 else NONE
+        ends = self.draws.interval((self.right - other.right) / self.draws.items)
         far, fars = np.nan, NONE
         if self.apgr7 and other.apgr7:
             far = self.apgr7[0] / other.apgr7[0] if other.apgr7[0] > 0 else np.nan
-            fars = interval(ratio(self.apgr7[1], other.apgr7[1]))
+            fars = self.draws.interval(ratio(self.apgr7[1], other.apgr7[1]))
         return [other.label, self.accuracy - other.accuracy, *ends, *self.level(other, edge, large),
                 far, *fars]
 
@@ -183,7 +179,7 @@ def average(rows):
         return
     each = apgr7(np.stack([r.shares for r in rows]), np.stack([r.pgrs for r in rows]))
     mean = apgr7(np.array([[r.share] for r in rows]), np.array([[r.pgr] for r in rows]))[0]
-    rows[-1].apgr7 = mean, each if rows[-1].draws.count > 1 else np.full(f.DRAWS, np.nan)
+    rows[-1].apgr7 = mean, each
 
 
 def read(paths):
@@ -243,7 +239,7 @@ def line(row, edge, large, other):
     against, *versus = row.versus(other, edge, large)
     whole = lambda *names: [f"{s[x]:.0f}" for x in names]
     out = [*texts, *f.fields(numbers), *counts,
-           *f.fields([*accuracy, *row.beside, mean, *interval(each)]), against,
+           *f.fields([*accuracy, *row.beside, mean, *row.draws.interval(each)]), against,
            *f.fields([*versus, row.share]), *whole("tokens", "cloud", "fallback"),
            *f.fields([np.nan if milli else s["citer"] / n]), str(empty),
            *whole("truncated", "prompt", "calls", "prefilled", "cached", "decoded"),

@@ -214,7 +214,7 @@ bool kit_wants(const char *only, const char *op)
 
 bool kit_open(struct kit *kit, const char *only, size_t l3, const struct tune *tune)
 {
-    size_t floats = (size_t)MANY * FFN * sizeof(float), cold = read_probe_bytes(os_memory(), l3);
+    size_t n = (size_t)MANY * FFN, cold = read_probe_bytes(os_memory(), l3);
     *kit = (struct kit){ .tune = tune };
     for (const struct kit_op *op = kit_ops; op < kit_ops + kit_nops; op++) {
         size_t panel, bytes;
@@ -224,23 +224,22 @@ bool kit_open(struct kit *kit, const char *only, size_t l3, const struct tune *t
             kit->weight_bytes = bytes;
     }
     kit->weight_bytes = kit->weight_bytes && cold > kit->weight_bytes ? cold : kit->weight_bytes;
-    kit->all_bytes = kit->weight_bytes + 7 * floats + (size_t)FEW * VOCAB * sizeof(float);
+    kit->all_bytes = kit->weight_bytes + (7 * n + (size_t)FEW * VOCAB) * sizeof(float);
     unsigned char *all = os_alloc(kit->all_bytes);
     if (!all)
         return false;
     memset(all, 0x3f, kit->all_bytes);
-    float *at[8];
-    for (size_t i = 0; i < 8; i++)
-        at[i] = (float *)(void *)(all + kit->weight_bytes + i * floats);
+    float *at = (float *)(void *)(all + kit->weight_bytes);
+    int32_t *sums = (int32_t *)(void *)(at + 5 * n);
     kit->weights = all;
-    kit->a = at[0];
-    kit->b = at[1];
-    kit->c = at[2];
-    int32_t *sums = (int32_t *)(void *)at[5];
-    kit->q = (struct qact){ .q = (int8_t *)at[3], .scale = at[4], .sum = at[6], .cols = FFN };
+    kit->a = at;
+    kit->b = at + n;
+    kit->c = at + 2 * n;
+    kit->q = (struct qact){ .q = (int8_t *)(at + 3 * n), .scale = at + 4 * n, .cols = FFN };
     kit->q.bias = sums;
-    kit->q.half = sums + (size_t)MANY * FFN / GROUP;
-    kit->y = at[7];
+    kit->q.half = sums + n / GROUP;
+    kit->q.sum = at + 6 * n;
+    kit->y = at + 7 * n;
     return true;
 }
 
