@@ -82,7 +82,7 @@ class ByHand(unittest.TestCase):
         self.assertEqual(ms, [network.transit(net, Call(key, 0, 9, 9)) for key in keys])
 
     def test_draws(self):
-        """Draws of the program (tools/lab/clock/chance.c): the finisher of splitmix64."""
+        """Draws of the program (tools/lab/stand_in/fault.c): the finisher of splitmix64."""
         self.assertEqual(int(network.splitmix(0)), 0xe220a8397b1dcdaf)
         self.assertEqual(int(network.splitmix(1)), 0x910a2dec89025cc1)
 
