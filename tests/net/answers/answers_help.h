@@ -17,7 +17,6 @@ static inline uint32_t id_of(uint32_t i)
     return i * 2654435761u;
 }
 
-/* Keep answer i. */
 static inline void put(struct answers *c, uint32_t i)
 {
     answers_put(c, &i, 1, true, id_of(i));
@@ -61,16 +60,23 @@ static inline void silent(struct answers *c)
     CHECK_MSG(!told, "%s", note.msg);
 }
 
-/* There is a line with this text to report. */
+/* There is a line with this text to report, and no other one. */
 static inline void says(struct answers *c, const char *what)
 {
     struct err note = { "" };
     CHECK(answers_note(c, &note));
     CHECK_MSG(strstr(note.msg, what) && strstr(note.msg, path) && !strchr(note.msg, '\n'),
               "expected %s, found %s", what, note.msg);
+    silent(c);
 }
 
-/* Return the size of the file. */
+/* There is nothing to report up to the end. */
+static inline void silent_close(struct answers *c)
+{
+    silent(c);
+    answers_close(c);
+}
+
 static inline size_t size_of(const char *name)
 {
     struct stat st;
@@ -87,14 +93,18 @@ static inline size_t line_of(uint32_t i)
                             0, 0, id_of(i), 0);
 }
 
-/* Remove the files. */
 static inline void clean(void)
 {
     CHECK(unlink(path) == 0);
     unlink(old);
 }
 
-/* Make the folder for the test. */
+static inline void close_clean(struct answers *c)
+{
+    answers_close(c);
+    clean();
+}
+
 static inline void begin(void)
 {
     CHECK(mkdtemp(folder));

@@ -48,8 +48,7 @@ static void test_text(void)
     CHECK(answers_open(&c, &o, &err) == OK);
     CHECK(answers_server(c, "Qwen \"x\"\n\x1b[2J", &err) == OK);
     CHECK(answers_get(c, &one, 1, true, &one) == CLOUD_STORE && one == 151935);
-    answers_close(c);
-    clean();
+    close_clean(c);
 }
 
 /* Another process appends n bytes. */
@@ -90,8 +89,7 @@ static void test_torn(void)
         CHECK(size_of(path) == n - torn + line_of(77));
         c = must_open();
         CHECK(has(c, 77) && has(c, 0) == (lines > 0));
-        silent(c);
-        answers_close(c);
+        silent_close(c);
     }
     clean();
 }
@@ -120,7 +118,6 @@ static void test_torn_open(void)
         put(c, ++last);
         snprintf(what, sizeof(what), "cut off %zu bytes", n);
         says(c, what);
-        silent(c);
         CHECK(has(c, last) && size_of(path) == before + line_of(last));
     }
     damage[sizeof(damage) - 1] = '\n'; /* or a line that is too long */
@@ -132,8 +129,7 @@ static void test_torn_open(void)
     for (uint32_t i = 79; i <= last; i++)
         CHECK(has(c, i));
     says(c, "1 damaged");
-    answers_close(c);
-    clean();
+    close_clean(c);
 }
 
 /* Each flipped bit costs the answers that it hits and never gives a wrong one. */
@@ -153,10 +149,8 @@ static void test_flips(void)
         CHECK(rc == (at < first ? ERR_FORMAT : OK) && (c || strstr(err.msg, path)));
         for (uint32_t i = 0; c && i < SOME; i++)
             CHECK(has(c, i) == (i != line && (!end || i != line + 1)));
-        if (c) {
+        if (c)
             says(c, at + 1 == size ? "torn line" : bytes[at] == '\n' ? "2 damaged" : "1 damaged");
-            silent(c);
-        }
         answers_close(c);
         CHECK(at + 1 == size || size_of(path) == size); /* no whole line is removed */
         bytes[at] ^= (char)(1 << bit % 8);
@@ -205,15 +199,13 @@ static void test_fields(void)
             CHECK(has(c, j));
         if (bad[i].damaged)
             says(c, "1 damaged");
-        silent(c);
-        answers_close(c);
+        silent_close(c);
         CHECK(size_of(path) == size + n);
         spill(path, text, n); /* and alone, where it says whose the answers are */
         struct answers_options o = { .file = path, .offline = true, .tokenizer = 7 };
         if (answers_open(&c, &o, &err) == OK)
             CHECK(answers_server(c, NULL, &err) == ERR_FORMAT);
-        answers_close(c);
-        clean();
+        close_clean(c);
     }
 }
 
@@ -340,8 +332,7 @@ static void test_read_only(void)
         CHECK(open_with(&c, 0, true) == OK);
         put(c, 50);
         CHECK(has(c, 1) && has(c, 50) && size_of(path) == size);
-        silent(c);
-        answers_close(c);
+        silent_close(c);
     } else {
         printf("SKIP: another user may not come here: no file that may only be read\n");
     }
@@ -378,8 +369,7 @@ static void test_anew(void)
     c = must_open();
     put(c, 12000);
     CHECK(size_of(path) == line_of(12000) && has(c, 11999) && !has(c, 10000));
-    answers_close(c);
-    clean();
+    close_clean(c);
 }
 
 /* Where the file cannot begin anew, it stays as it is, and answers are in memory alone. */
@@ -391,14 +381,12 @@ static void test_not_anew(void)
         put(c, i);
     CHECK(size_of(path) <= LIMIT && has(c, 0) && has(c, 999));
     says(c, "cannot be renamed to .old");
-    silent(c); /* once */
     CHECK(rmdir(old) == 0);
     put(c, 1000);
     CHECK(size_of(path) == line_of(1000));
     put(c, 999); /* it is written as soon as it is used */
     CHECK(size_of(path) == line_of(1000) + line_of(999));
-    answers_close(c);
-    clean();
+    close_clean(c);
 }
 
 /* A file named without a slash lies in the current folder. If it cannot be created there, the error
@@ -413,8 +401,7 @@ static void test_bare_name(void)
     for (uint32_t i = 0; i < 1000; i++)
         put(c, i);
     CHECK(size_of(path) <= LIMIT && size_of("kept.old") <= LIMIT);
-    silent(c);
-    answers_close(c);
+    silent_close(c);
     CHECK(unlink("kept") == 0 && unlink("kept.old") == 0);
     bool root = geteuid() == 0; /* who may write everything */
     CHECK(chmod(".", 0555) == 0 && (!root || seteuid(65534) == 0));
@@ -442,7 +429,6 @@ static void test_full_disk(void)
         CHECK(size_of(path) == (most < line_of(0) ? 0 : most < two ? line_of(0) : two));
         CHECK(has(c, 0) && has(c, 1) && has(c, 2));
         says(c, "cannot write: ");
-        silent(c); /* once */
         CHECK(setrlimit(RLIMIT_FSIZE, &was) == 0);
         for (uint32_t i = 0, id; i < 4; i++)
             if (i < 3)
@@ -453,8 +439,7 @@ static void test_full_disk(void)
         answers_close(c);
         c = must_open();
         CHECK(has(c, 0) && has(c, 1) && has(c, 2) && has(c, 3));
-        silent(c);
-        answers_close(c);
+        silent_close(c);
         clean();
     }
 }

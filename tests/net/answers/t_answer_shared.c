@@ -56,8 +56,7 @@ static void test_processes(uint32_t each, uint64_t limit, bool inherited)
         found += has(mine, i);
     bool all = CHILDREN * each * line_of(1) <= limit - LIMIT;
     CHECK_MSG(all ? found == CHILDREN * each : found >= 400, "%u", (unsigned)found);
-    silent(mine);
-    answers_close(mine);
+    silent_close(mine);
     clean();
 }
 
@@ -140,8 +139,7 @@ static void test_replaced(void)
         c = must_open();
         CHECK(has(c, 1) && has(c, 2) && has(c, 3));
         CHECK(size_of(path) == line_of(1) + line_of(2) + line_of(3));
-        answers_close(c);
-        clean();
+        close_clean(c);
     }
 }
 
@@ -155,7 +153,6 @@ static void test_held(void)
         CHECK(has(c, i));
     }
     says(c, "another process holds the lock");
-    silent(c);
     CHECK(size_of(path) == 0);
     /* Its answer to the same prefix does not replace one that was there before. */
     char bytes[1000];
@@ -183,8 +180,7 @@ static void test_held(void)
     uint32_t id;
     CHECK(has(c, 0) && has(c, 99) && !has(c, 100));
     CHECK(answers_get(c, &ids[0], 1, false, &id) != CLOUD_UNKNOWN && id == 5); /* the first line */
-    answers_close(c);
-    clean();
+    close_clean(c);
 }
 
 int main(void)

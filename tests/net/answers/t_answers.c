@@ -93,11 +93,9 @@ static void test_offline(void)
     CHECK(answers_open(&c, &o, &err) == OK && answers_server(c, NULL, &err) == ERR_FORMAT);
     CHECK(strstr(err.msg, "\"tokenizer\":\"0000000000000006\",... found") &&
           strstr(err.msg, "0000000000000005"));
-    answers_close(c);
-    clean();
+    close_clean(c);
 }
 
-/* Keep the answer of a model to one prefix. */
 static void put_of(const char *model, uint32_t id)
 {
     struct answers *c = open_answers(path, false, model);
@@ -115,8 +113,7 @@ static void finds(const char *name, const char *model, uint32_t want, bool note)
     CHECK(get(c, 3, &id) == CLOUD_STORE && id == want);
     if (note)
         says(c, model);
-    silent(c);
-    answers_close(c);
+    silent_close(c);
 }
 
 /* A name finds the latest fingerprint, and no name the first model of FILE, not of FILE.old. */
@@ -214,8 +211,7 @@ static void test_threads(void)
         CHECK(pthread_create(&t[i], NULL, thread_main, c) == 0);
     for (size_t i = 0; i < 3; i++)
         CHECK(pthread_join(t[i], NULL) == 0);
-    silent(c);
-    answers_close(c);
+    silent_close(c);
     FILE *f = fopen(path, "rb");
     size_t lines = 0;
     CHECK(f);
@@ -224,8 +220,7 @@ static void test_threads(void)
     CHECK(fclose(f) == 0 && lines == 1500);
     c = open_answers(path, false, "big");
     CHECK(answers_get(c, &last, 1, true, &id) == CLOUD_STORE && id == 499);
-    answers_close(c);
-    clean();
+    close_clean(c);
 }
 
 /* Every allocation fails once; what was kept before is still known. */
@@ -282,7 +277,6 @@ static void test_unread(void)
         CHECK(n > 4 * ANSWER_FILE_LINE);
         put(other, 400);
         says(other, strerror(EIO));
-        silent(other);
         CHECK(size_of(path) == n && has(other, 400) && !has(other, 399));
         answers_close(other);
         other = must_open();
@@ -292,7 +286,6 @@ static void test_unread(void)
         answers_close(c);
         CHECK(open_with(&c, 0, true) == OK && has(c, 0) && !has(c, 399));
         says(c, strerror(EIO));
-        silent(c);
         answers_close(c);
         CHECK(unlink(path) == 0);
     }
@@ -310,22 +303,19 @@ static void test_removed(void)
     CHECK(rename(path, old) == 0); /* as a process does that then dies */
     put(c, 3);
     CHECK(has(c, 1) && has(c, 2) && has(c, 3) && size_of(path) == line_of(3));
-    silent(c);
-    answers_close(c);
+    silent_close(c);
     c = must_open();
     CHECK(!has(c, 1) && has(c, 2) && has(c, 3));
     answers_close(c);
     CHECK(unlink(old) == 0 && mkdir(old, 0700) == 0); /* what cannot be used is noted */
     c = must_open();
     says(c, "kept.old: ");
-    silent(c);
     CHECK(has(c, 3));
     answers_close(c);
     CHECK(open_with(&c, 0, true) == OK);
     says(c, "kept.old: ");
     CHECK(unlink(path) == 0 && !has(c, 4) && access(path, F_OK) != 0); /* it is only read */
-    silent(c);
-    answers_close(c);
+    silent_close(c);
     CHECK(rmdir(old) == 0);
 }
 

@@ -20,7 +20,6 @@ enum {
 static struct rude *server;
 static atomic_bool held; /* a stream waits after its first token */
 
-/* Send four tokens as events. */
 static bool stream(const struct rude_request *r)
 {
     bool goes_on = rude_text(r, SSE EVENT("201"));
@@ -67,7 +66,6 @@ static void *port_ask(const struct cloud_port *p, uint32_t last)
     return call;
 }
 
-/* Ask for a token whose answer is used. */
 static void port_use(const struct cloud_port *p, uint32_t last)
 {
     uint32_t id = 0;
