@@ -9,7 +9,6 @@
 static const uint32_t prompt[] = { 0, 7, 4294967295u, 151644 };
 static bool skipped;
 
-/* Parse JSON that must be valid. */
 static json_t *parsed(const char *p, size_t n)
 {
     json_t *root;
@@ -18,7 +17,6 @@ static json_t *parsed(const char *p, size_t n)
     return root;
 }
 
-/* Return a dialect's request as JSON. */
 static json_t *request_of(const struct dialect *d, const struct ask *a)
 {
     struct buf b = { 0 };
@@ -32,34 +30,35 @@ static json_t *request_of(const struct dialect *d, const struct ask *a)
 /* Every field that greedy decoding depends on is present with its greedy value. */
 static void test_requests(void)
 {
+    const struct ask unnamed = { .ids = prompt, .n = 1, .vocab = SIZE_MAX, .want = 1 };
     const struct ask a = {
         .model = "\"a \\\"model\\\"\"", .ids = prompt, .n = 4, .vocab = SIZE_MAX, .want = 1
     };
-    json_t *r = request_of(&dialect_openai, &a);
-    json_t *want =
-        json_pack("{s:s,s:[i,i,I,i],s:i,s:i,s:i,s:i,s:i,s:i,s:b}", "model", "a \"model\"", "prompt",
-                  0, 7, (json_int_t)4294967295, 151644, "max_tokens", 1, "temperature", 0, "top_p",
-                  1, "top_k", 1, "min_p", 0, "repetition_penalty", 1, "return_token_ids", 1);
-    CHECK(want && json_equal(r, want));
-    json_decref(want);
-    json_decref(r);
-    r = request_of(&dialect_llamacpp, &a);
-    want = json_pack("{s:[i,i,I,i],s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:[s],s:b,s:b,s:b}", "prompt", 0, 7,
-                     (json_int_t)4294967295, 151644, "n_predict", 1, "temperature", 0, "top_k", 1,
-                     "top_p", 1, "min_p", 0, "repeat_penalty", 1, "mirostat", 0, "samplers",
-                     "top_k", "ignore_eos", 0, "cache_prompt", 1, "return_tokens", 1);
-    CHECK(want && json_equal(r, want));
-    json_decref(want);
-    json_decref(r);
-    r = request_of(&dialect_sglang, &a);
-    want = json_pack("{s:[i,i,I,i],s:{s:i,s:i,s:i,s:i,s:i,s:i}}", "input_ids", 0, 7,
-                     (json_int_t)4294967295, 151644, "sampling_params", "max_new_tokens", 1,
-                     "temperature", 0, "top_p", 1, "top_k", 1, "min_p", 0, "repetition_penalty", 1);
-    CHECK(want && json_equal(r, want));
-    json_decref(want);
-    json_decref(r);
-    const struct ask unnamed = { .ids = prompt, .n = 1, .vocab = SIZE_MAX, .want = 1 };
-    r = request_of(&dialect_openai, &unnamed);
+#define IDS "[0,7,4294967295,151644]"
+    static const struct {
+        const struct dialect *d;
+        const char *json;
+    } rows[] = {
+        { &dialect_openai,
+          "{\"model\":\"a \\\"model\\\"\",\"prompt\":" IDS ",\"max_tokens\":1,\"temperature\":0,"
+          "\"top_p\":1,\"top_k\":1,\"min_p\":0,\"repetition_penalty\":1,\"return_token_ids\":"
+          "true}" },
+        { &dialect_llamacpp,
+          "{\"prompt\":" IDS
+          ",\"n_predict\":1,\"temperature\":0,\"top_k\":1,\"top_p\":1,\"min_p\":0,"
+          "\"repeat_penalty\":1,\"mirostat\":0,\"samplers\":[\"top_k\"],\"ignore_eos\":false,"
+          "\"cache_prompt\":true,\"return_tokens\":true}" },
+        { &dialect_sglang,
+          "{\"input_ids\":" IDS ",\"sampling_params\":{\"max_new_tokens\":1,\"temperature\":0,"
+          "\"top_p\":1,\"top_k\":1,\"min_p\":0,\"repetition_penalty\":1}}" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        json_t *r = request_of(rows[i].d, &a), *want = parsed(rows[i].json, strlen(rows[i].json));
+        CHECK_MSG(json_equal(r, want), "%s", rows[i].json);
+        json_decref(want);
+        json_decref(r);
+    }
+    json_t *r = request_of(&dialect_openai, &unnamed);
     CHECK(!json_object_get(r, "model"));
     json_decref(r);
 }
@@ -198,20 +197,22 @@ static void test_messages(void)
                 CHECK(status >= 400 && dialect_message(r));
             json_decref(r);
         }
-    static const char *const forms[] = { "{\"error\":{\"message\":\"m\"}}", "{\"error\":\"m\"}",
+    static const char *const forms[] = { /* the first four have words */
+                                         "{\"error\":{\"message\":\"m\"}}",
+                                         "{\"error\":\"m\"}",
+                                         "{\"detail\":\"m\"}",
                                          "{\"object\":\"error\",\"message\":\"m\"}",
-                                         "{\"detail\":\"m\"}" };
-    for (size_t i = 0; i < 4; i++) {
-        json_t *r = parsed(forms[i], strlen(forms[i]));
-        CHECK(strcmp(dialect_message(r), "m") == 0);
-        json_decref(r);
-    }
-    static const char *const none[] = {
-        "[]", "1", "null", "{}", "{\"error\":7}", "{\"detail\":[]}"
+                                         "[]",
+                                         "1",
+                                         "null",
+                                         "{}",
+                                         "{\"error\":7}",
+                                         "{\"detail\":[]}"
     };
-    for (size_t i = 0; i < 6; i++) {
-        json_t *r = parsed(none[i], strlen(none[i]));
-        CHECK(!dialect_message(r));
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        json_t *r = parsed(forms[i], strlen(forms[i]));
+        const char *words = dialect_message(r);
+        CHECK_MSG(i < 4 ? words && !strcmp(words, "m") : !words, "%s", forms[i]);
         json_decref(r);
     }
 }

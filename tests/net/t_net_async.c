@@ -18,7 +18,6 @@ enum {
     SLOW = 1000,  /* ids from here on: an answer after 100 ms */
 };
 
-/* Answer with the token `id`. */
 static bool answer(const struct rude_request *r, unsigned id)
 {
     char json[128];
@@ -61,7 +60,6 @@ static bool serve(const struct rude_request *r)
     }
 }
 
-/* Open a client of the crowd server, with more options. */
 static struct cloud *client(const struct cloud_options *more)
 {
     struct cloud_options o = *more;
@@ -79,7 +77,6 @@ static void *ask(struct cloud *c, uint32_t last, struct cloud_tally *tally)
     return call;
 }
 
-/* Ask for a token and wait for it. */
 static int next(struct cloud *c, uint32_t last, uint32_t *id, struct err *err)
 {
     return port_next(c, (const uint32_t[]){ 500, 600, last }, 3, id, err);
@@ -151,7 +148,6 @@ static void test_retry(void)
     }
 }
 
-/* Return the sum of n tallies. */
 static struct traffic tally_sum(struct cloud *c, struct cloud_tally *t, size_t n)
 {
     struct traffic sum = { 0 };
@@ -194,7 +190,6 @@ static void test_tally(void)
     cloud_close(c);
 }
 
-/* Set the stop flag after a while. */
 static void *raise_flag(void *flag)
 {
     rest_us(100000);

@@ -1,5 +1,5 @@
-/* Tests what one client says and does among replies that are wrong: words with the key in them,
- * the request as it is on the wire, connections that are kept, and what the server is taken for. */
+/* Tests the request as it is on the wire, connections that are kept, what the server is taken for,
+ * a forked child, and speed. t_net_matrix.c has replies that are wrong. */
 #include <sys/wait.h>
 
 #include "net/cloud_internal.h"
@@ -18,30 +18,6 @@ static const char good[] = OK_JSON "Content-Length: 78\r\n\r\n" GOOD_BODY;
 static const uint32_t prompt[] = { 7, 8, 9 };
 static struct rude *server;
 
-struct fault {
-    const char *name, *bytes;
-    int code;
-    const char *says; /* a part of the message */
-};
-
-/* What has no row in support/fault_matrix.h: the forms of one dialect, and words of the server with
- * the key in them, which the message leaves out. */
-static const struct fault faults[] = {
-    { "choices is a string", UNTIL_END "{\"choices\":\"42\"}", ERR_NET, "a string" },
-    { "choice is a number", UNTIL_END "{\"choices\":[42]}", ERR_NET, "choices" },
-    { "ids null", UNTIL_END "{\"choices\":[{\"text\":\"x\",\"token_ids\":null}]}", ERR_REMOTE,
-      "without token ids" },
-    { "aborted", UNTIL_END "{\"choices\":[{\"token_ids\":[42],\"finish_reason\":\"abort\"}]}",
-      ERR_NET, "abort" },
-    { "the end of the key",
-      UNTIL_END "{\"error\":{\"message\":\"no (23456789), st-0123456 or 3456789\"}}", ERR_NET,
-      "no (***), *** or 3456789" },
-    { "400", STATUS("400 Bad Request"), ERR_TEXT, "400: reason ***" },
-    { "401", STATUS("401 Unauthorized"), ERR_REMOTE,
-      "401: reason ***  (the API key that was sent is not accepted)" },
-};
-
-/* Open a client of the rude server. */
 static struct cloud *client(void)
 {
     return port_open(rude_url(server), (struct cloud_options){ .key = KEY });
@@ -63,28 +39,6 @@ static void works(struct cloud *c)
     uint32_t id = 0;
     rude_play(server, RUDE_KEEP, good);
     CHECK_MSG(port_next(c, prompt, 3, &id, &err) == OK && id == 42, "%s", err.msg);
-}
-
-/* Each fault of the table gives its code and message. */
-static void test_table(void)
-{
-    struct cloud *c = client();
-    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
-        const struct fault *f = &faults[i];
-        struct err err = { "" };
-        uint32_t id = 77;
-        works(c);
-        rude_play(server, RUDE_CLOSE, f->bytes);
-        int rc = port_next(c, prompt, 3, &id, &err);
-        CHECK_MSG(rc == f->code && id == 77, "%s: %d %s", f->name, rc, err.msg);
-        check_line(f->name, &err, f->says);
-    }
-    works(c);
-    const struct cloud_ledger *l = cloud_ledger(c);
-    size_t n = sizeof(faults) / sizeof(faults[0]);
-    CHECK(l->calls == 2 * n + 1 && l->faults == n && l->tokens == n + 1);
-    CHECK(l->traffic.bytes_up > 100 * l->calls && l->traffic.bytes_down > 50 * l->tokens);
-    cloud_close(c);
 }
 
 /* A connection closed between two calls is replaced by a new one. */
@@ -236,7 +190,6 @@ static void test_speed(void)
 int main(void)
 {
     server = rude_open(NULL);
-    test_table();
     test_kept_alive();
     test_request();
     test_no_key();

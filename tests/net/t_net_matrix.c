@@ -15,6 +15,29 @@ enum { WORKERS = 12, MAX_ROWS = 400, FILLERS = 8 };
 
 #define KEY "sk-matrix-0123456789"
 
+#define UNTIL_END "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+#define STATUS(s) \
+    "HTTP/1.1 " s "\r\nContent-Length: 52\r\n\r\n{\"error\":{\"message\":\"reason " KEY " \"}}"
+#define OPENAI(name, code, says, bytes) ROW(name, code, says, CLOSE, bytes)
+
+/* Forms of OpenAI's dialect alone, and words of the server with the key in them, which the message
+ * leaves out. */
+static const struct matrix_row openai[] = {
+    OPENAI("choices is a string", ERR_NET, "a string", UNTIL_END "{\"choices\":\"42\"}"),
+    OPENAI("choice is a number", ERR_NET, "choices", UNTIL_END "{\"choices\":[42]}"),
+    OPENAI("ids null", ERR_REMOTE, "without token ids",
+           UNTIL_END "{\"choices\":[{\"text\":\"x\",\"token_ids\":null}]}"),
+    OPENAI("abort as the reason", ERR_NET, "abort",
+           UNTIL_END "{\"choices\":[{\"token_ids\":[42],\"finish_reason\":\"abort\"}]}"),
+    OPENAI("the end of the key", ERR_NET, "no (***), *** or 3456789",
+           UNTIL_END "{\"error\":{\"message\":\"no (23456789), ix-0123456 or 3456789\"}}"),
+    OPENAI("400 with the key", ERR_TEXT, "400: reason ***", STATUS("400 Bad Request")),
+    OPENAI("401 with the key", ERR_REMOTE,
+           "401: reason ***  (the API key that was sent is not accepted)",
+           STATUS("401 Unauthorized")),
+    { .name = NULL },
+};
+
 enum { PATIENT_MS = 30000, SLACK_MS = 10000, FIRST_MARK = 0xf1 };
 
 struct text {
@@ -225,17 +248,17 @@ static void test_clock(void)
 }
 #endif
 
-/* Check one row in all dialects. */
+/* Check one row in all dialects, or in its own. */
 static void one(const struct matrix_row *r)
 {
-    for (size_t a = 0; a < 3; a++, atomic_fetch_add(&checked, 1)) {
+    bool alone = r >= openai && r < openai + sizeof(openai) / sizeof(openai[0]);
+    for (size_t a = 0; a < (alone ? 1 : 3); a++, atomic_fetch_add(&checked, 1)) {
         struct matrix_server *s = matrix_open(r, apis[a]);
         atomic_fetch_add(&wrong, !matrix_call(r, apis[a], s->url, r->tls ? NULL : s));
         matrix_close(s);
     }
 }
 
-/* Check rows until none is left. */
 static void *work(void *arg)
 {
     const struct matrix_row *const *rows = arg;
@@ -248,11 +271,11 @@ static void *work(void *arg)
 static void test_table(void)
 {
     static const struct matrix_row *rows[MAX_ROWS + WORKERS + 1];
-    const struct matrix_row *const tables[] = { matrix_replies, matrix_bodies };
+    const struct matrix_row *const tables[] = { matrix_replies, matrix_bodies, openai };
     pthread_t threads[WORKERS];
     size_t n = 0;
     for (int late = 1; late >= 0; late--)
-        for (size_t t = 0; t < 2; t++)
+        for (size_t t = 0; t < 3; t++)
             for (const struct matrix_row *r = tables[t]; r->name; r++) {
                 if (r->late != late)
                     continue;
@@ -268,7 +291,6 @@ static void test_table(void)
         pthread_join(threads[i], NULL);
 }
 
-/* Call an address where no server answers. */
 static void nobody(const char *name, const char *url, bool late, bool hasty)
 {
     const struct matrix_row r = {
@@ -321,7 +343,6 @@ static void on_signal(int sig)
     atomic_store(&stop, 1);
 }
 
-/* Send SIGINT after a while. */
 static void *interrupt(void *arg)
 {
     rest_us(60000);
@@ -393,8 +414,7 @@ int main(void)
 #ifdef __linux__
     test_clock();
 #endif
-    size_t kinds = atomic_load(&checked) / 3;
-    CHECK(kinds >= 60 && atomic_load(&checked) == 3 * kinds);
-    printf("%zu kinds of fault in 3 dialects: %zu checks\n", kinds, 3 * kinds);
+    CHECK(atomic_load(&checked) >= 3 * 60);
+    printf("%zu checks of kinds of fault, in 3 dialects\n", atomic_load(&checked));
     return 0;
 }

@@ -44,7 +44,6 @@ static void sample_ids(const struct rude_request *r, const char *key, char *out,
     }
 }
 
-/* Answer /v1/completions. */
 static bool completions(const struct rude_request *r)
 {
     char json[4096], ids[3000] = "";
@@ -116,7 +115,6 @@ static bool serve(const struct rude_request *r)
     return rude_json(r, "404 Not Found", "{\"detail\":\"Not Found\"}");
 }
 
-/* Open a client of the server. */
 static int begin(struct cloud **c, struct cloud_options o, struct err *err)
 {
     o.url = rude_url(server);

@@ -28,7 +28,6 @@ static bool serve(const struct rude_request *r)
     return rude_json(r, "200 OK", "{\"choices\":[{\"token_ids\":[42]}]}");
 }
 
-/* Make a call with this environment. */
 static void call(const char *const *values, const char *option, const char *url, const char *ca,
                  int code)
 {
@@ -131,7 +130,6 @@ static bool start(const char *mode)
     return h2_port != 0;
 }
 
-/* Open a client of the server. */
 static struct cloud *client(bool background)
 {
     char url[64];

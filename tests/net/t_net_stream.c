@@ -134,7 +134,6 @@ static void test_recorded(void)
            4, NULL, 0);
 }
 
-/* Check a recorded reply that is not a stream. */
 static void whole(const char *path, size_t n, uint32_t last, int code)
 {
     size_t len;
@@ -228,7 +227,6 @@ static void test_openai_streams(void)
     one(o, "data: {\"choices\":[{\"token_ids\":[1]}]}", OK, "", 0); /* the event is not finished */
 }
 
-/* An event handler that does nothing. */
 static int ignore(void *arg, const char *data, size_t n, struct err *err)
 {
     (void)data, (void)err;

@@ -63,7 +63,6 @@ static const struct row {
     CERTIFICATE("weak key", WEAK, WEAK, "127.0.0.1", "-cipher", "DEFAULT:@SECLEVEL=0"),
 };
 
-/* Name the file of a certificate or key. */
 static char *path(int certificate, const char *what)
 {
     return in_scratch("%s.%s", certificates[certificate].name, what);
@@ -108,7 +107,6 @@ static void start(const struct row *r)
     child_start(&server, run, r);
 }
 
-/* Open a client that trusts what the row says. */
 static struct cloud *client(const struct row *r, enum cloud_api api)
 {
     char url[64];

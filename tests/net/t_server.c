@@ -38,7 +38,6 @@ static enum server_more pieces(void *arg, struct buf *out)
     return buf_str(out, "last") ? SERVER_END : SERVER_BROKEN;
 }
 
-/* Show the request as it is seen. */
 static void show(struct server_request *r)
 {
     const struct buf *body = server_body(r);
@@ -62,7 +61,6 @@ static void large(struct server_request *r)
     CHECK(!out.p && server_facts(r).fd >= 0);
 }
 
-/* Wait until the client leaves. */
 static void wait_on(struct server_request *r)
 {
     waits++;
@@ -328,6 +326,15 @@ static void settle(void)
     CHECK(server_connections(server) == 0);
 }
 
+static int open_once(const void *arg)
+{
+    const struct server_options o = { .handle = at_handle };
+    int rc = server_open(&server, &o, NULL);
+    (void)arg;
+    server_close(server, 0);
+    return rc;
+}
+
 /* Whatever allocation fails, the client gets an answer or none, nothing leaks, and the next request
  * is answered. A thread of the server may still be about to free what a connection had. */
 static void test_torture(void)
@@ -360,17 +367,7 @@ static void test_torture(void)
         CHECK(n > 3);
     }
     server_close(server, 1000);
-    for (long n = 1;; n++) {
-        const struct server_options o = { .handle = at_handle };
-        torture_begin(n);
-        int rc = server_open(&server, &o, NULL);
-        if (rc == OK)
-            server_close(server, 0);
-        CHECK(torture_live() == 0);
-        if (!torture_end())
-            break;
-        CHECK(rc == ERR_NOMEM && n < 20);
-    }
+    torture_each(open_once, NULL);
 }
 
 int main(void)

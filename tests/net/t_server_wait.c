@@ -24,7 +24,6 @@ static void count(void *arg)
     ++*n;
 }
 
-/* Wait until *n is at least `least`. */
 static bool reaches(_Atomic int *n, int least)
 {
     for (int i = 0; i < PATIENT_MS && *n < least; i++)
@@ -112,7 +111,6 @@ static void serve(struct server_options o)
     waits = gone = called = ended = 0;
 }
 
-/* Send bytes on a new connection. */
 static int begin(const char *bytes)
 {
     int fd = http_client_open(server_port(server));
