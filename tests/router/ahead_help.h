@@ -67,7 +67,6 @@ struct result { /* the results of one case and window */
 
 static struct result results[WINDOWS + 1];
 
-/* Keep the token. */
 static inline bool on_token(void *arg, const struct decode_token *t)
 {
     struct text *x = arg;
@@ -271,13 +270,11 @@ static float score_low[POLICY_ALWAYS], score_high[POLICY_ALWAYS]; /* range of th
 
 static uint64_t drawn_at; /* counter of the random numbers that make the cases */
 
-/* Draw a number below `below`. */
 static inline uint64_t pick(uint64_t below)
 {
     return rand_below(81, drawn_at++, below);
 }
 
-/* Draw a case. */
 static inline void make_case(struct setup *c)
 {
     static const float temps[] = { 0, 0, 0.8f, 2 };

@@ -20,27 +20,32 @@ static inline const char *tiny_engine(struct engine *e)
     return o.model;
 }
 
+/* Make a router of the form, and close that. */
+static inline struct router *form_made(struct router_form *form, const struct kernels *k)
+{
+    struct router *r;
+    CHECK(router_make(&r, form, "form", k, NULL) == OK);
+    router_form_close(form);
+    return r;
+}
+
 /* Open a network that looks at one hidden value. */
 static inline struct router *network_open(const struct engine *e)
 {
     struct router_form form;
-    struct router *r;
     size_t hidden = e->model->config.hidden;
     CHECK(router_form_open(&form, hidden, 2, NULL) == OK);
     form.w1[0] = 4;
     form.w1[hidden] = -4;
     form.w2[0] = 1;
     form.w2[1] = -1;
-    CHECK(router_make(&r, &form, "test", &e->kernels, NULL) == OK);
-    router_form_close(&form);
-    return r;
+    return form_made(&form, &e->kernels);
 }
 
 /* Open a router that is a table: every last id has a score, and so has every fourth pair of ids. */
 static inline struct router *table_open(const struct kernels *k)
 {
     struct router_form form;
-    struct router *r;
     size_t n = 0;
     CHECK(router_form_open_contexts(&form, 1 + TINY_VOCAB * (1 + TINY_VOCAB / 4), NULL) == OK);
     form.contexts[n++] = (struct router_context){ -1, -1, 0.5f };
@@ -49,31 +54,42 @@ static inline struct router *table_open(const struct kernels *k)
             float score = (float)rand_unit(5, (uint64_t)(before * TINY_VOCAB + last));
             form.contexts[n++] = (struct router_context){ (float)before, (float)last, score };
         }
-    CHECK(n == form.ncontexts && router_make(&r, &form, "table", k, NULL) == OK);
-    router_form_close(&form);
-    return r;
+    CHECK(n == form.ncontexts);
+    return form_made(&form, k);
+}
+
+/* Fill a form with random numbers; with features there is a table. */
+static inline void form_random(struct router_form *f, uint64_t seed, size_t members, bool gain,
+                               size_t dim, size_t units, bool features)
+{
+    static const struct router_context rows[] = { { -1, -1, 0.5f }, { -1, 3, 0.25f } };
+    struct router_form table;
+    CHECK(router_form_open(f, dim, members * units, NULL) == OK);
+    f->members = members;
+    f->gain = gain;
+    for (size_t i = 0; i < f->width * dim; i++)
+        f->w1[i] = (float)(rand_unit(seed, i) - 0.5);
+    for (size_t i = 0; i < f->width; i++)
+        f->b1[i] = (float)(rand_unit(seed + 1, i) - 0.5);
+    for (size_t i = 0; i < f->width * (gain ? 2 : 1); i++)
+        f->w2[i] = (float)(rand_unit(seed + 2, i) * 2 - 1);
+    for (size_t i = 0; i < members * (gain ? 2 : 1); i++)
+        f->b2[i] = (float)(rand_unit(seed + 3, i) - 0.5);
+    if (!features)
+        return;
+    CHECK(router_form_open_contexts(&table, 2, NULL) == OK);
+    memcpy(table.contexts, rows, sizeof(rows));
+    f->contexts = table.contexts;
+    f->ncontexts = 2;
 }
 
 /* Open a network of random weights that reads features, behind `dim` values of the hidden state;
  * several members weigh both, mends and spoils. */
 static inline struct router *featured_open(const struct engine *e, size_t dim, size_t members)
 {
-    struct router_form form, contexts;
-    struct router *r;
-    CHECK(router_form_open(&form, dim + FEATURES, 40, NULL) == OK);
-    CHECK(router_form_open_contexts(&contexts, 1, NULL) == OK);
-    contexts.contexts[0] = (struct router_context){ -1, -1, 0.5f };
-    form.contexts = contexts.contexts;
-    form.ncontexts = 1;
-    form.members = members;
-    form.gain = members > 1;
-    for (size_t i = 0; i < form.width * form.dim; i++)
-        form.w1[i] = (float)rand_unit(21, i) - 0.5f;
-    for (size_t i = 0; i < (form.gain ? 2 : 1) * form.width; i++)
-        form.w2[i] = (float)rand_unit(22, i) - 0.5f;
-    CHECK(router_make(&r, &form, "network with features", &e->kernels, NULL) == OK);
-    router_form_close(&form);
-    return r;
+    struct router_form form;
+    form_random(&form, 21, members, members > 1, dim + FEATURES, 40 / members, true);
+    return form_made(&form, &e->kernels);
 }
 
 /* What a class of R2R's reads, and how much of each. */
@@ -81,11 +97,12 @@ enum { DEEP_HIDDEN = 32, DEEP_LOGITS = 7 };
 struct deep_class {
     bool hidden, logits, token;
 };
+static const char *const deep_meta[] = { "softmax", "1", "high", "critical", NULL };
 
 /* Write a router of several layers with random weights that reads the hidden state, logits and the
  * embedding of a token, or some of that, all normalised, in R2R's names; blocks of 8, 12 and 12
- * numbers. Without the tensor whose name ends in `without`, if it is not NULL. */
-static inline void deep_write(const char *path, struct deep_class of, const char *high,
+ * numbers. Without the tensors whose names begin or end with `without`, if it is not NULL. */
+static inline void deep_write(const char *path, struct deep_class of, const char *const *meta,
                               const char *without)
 {
     static const size_t sizes[] = { 8, 12, 12 };
@@ -126,7 +143,8 @@ static inline void deep_write(const char *path, struct deep_class of, const char
     for (size_t i = 0; i < n; i++) {
         size_t at = strlen(list[i].name), count = list[i].rows * (list[i].cols ? list[i].cols : 1);
         if (without && at >= strlen(without) &&
-            !strcmp(list[i].name + at - strlen(without), without))
+            (!strncmp(list[i].name, without, strlen(without)) ||
+             !strcmp(list[i].name + at - strlen(without), without)))
             continue;
         CHECK(count <= 4096);
         for (size_t k = 0; k < count; k++)
@@ -135,8 +153,6 @@ static inline void deep_write(const char *path, struct deep_class of, const char
                                            list[i].cols ? 2 : 1, { list[i].rows, list[i].cols },
                                            data + 4096 * i,      count * sizeof(*data) };
     }
-    const char *meta[] = { "softmax", "1", "high", high, NULL };
-    meta[2] = high ? meta[2] : NULL;
     CHECK(safetensors_write(path, tensors, kept, meta, NULL) == OK);
     free(data);
 }
@@ -146,7 +162,7 @@ static inline struct router *deep_random(const struct engine *e)
 {
     struct router *r;
     const char *path = in_scratch("deep");
-    deep_write(path, (struct deep_class){ 1, 1, 1 }, "critical", NULL);
+    deep_write(path, (struct deep_class){ 1, 1, 1 }, deep_meta, NULL);
     CHECK(router_open(&r, path, &e->kernels, NULL) == OK);
     return r;
 }

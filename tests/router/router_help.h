@@ -23,6 +23,15 @@ static inline void open_without_memory(const char *path, const struct kernels *k
     CHECK(torture_some(open_router_once, path) > 3);
 }
 
+/* The file is no router, and the refusal names it and has these words. */
+static inline void router_refused(const char *path, const struct kernels *k, const char *said)
+{
+    struct err err = { "" };
+    struct router *r;
+    CHECK(router_open(&r, path, k, &err) == ERR_FORMAT && !r);
+    CHECK_MSG(strstr(err.msg, said) && strstr(err.msg, path), "said: %s", err.msg);
+}
+
 /* A training, for torture_some. */
 struct fit_call {
     const struct samples *s;

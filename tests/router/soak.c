@@ -47,7 +47,6 @@ static void serve(const void *model)
     _exit(0);
 }
 
-/* Measure both processes. */
 static void look(struct tally *t, size_t when, const struct child *s)
 {
     t->kb[when] = resident_kb(getpid());
@@ -55,7 +54,6 @@ static void look(struct tally *t, size_t when, const struct child *s)
     t->descriptors[when] = descriptors();
 }
 
-/* Add the token to the hash. */
 static bool on_token(void *arg, const struct decode_token *t)
 {
     struct tally *y = arg;
@@ -64,7 +62,6 @@ static bool on_token(void *arg, const struct decode_token *t)
     return true;
 }
 
-/* Write one text and add up its counts. */
 static void one_text(struct tally *y, struct gate *gate, const struct cloud_port *cloud, bool ahead)
 {
     uint64_t n = y->texts++;

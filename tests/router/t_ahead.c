@@ -10,7 +10,6 @@ static struct { /* what occurred in all cases */
     size_t required, agreed, comes, unread, placed, held;
 } met;
 
-/* Compare window w with in step. */
 static void compare(size_t w)
 {
     const struct result *a = &results[0], *b = &results[w];

@@ -22,7 +22,6 @@ static struct stand_in *stand_in;
 static struct rude *rude;
 static uint32_t edge[LENGTH]; /* what the model writes without a cloud */
 
-/* The result of one run. */
 static struct seen {
     struct decode_token at[TINY_CONTEXT];
     size_t n, most;
@@ -432,7 +431,7 @@ int main(void)
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
                        NULL) == OK);
     rude = rude_open(NULL);
-    struct router *router = network_open(&engine);
+    struct router *router = column_open(&engine, "final", 1, 4);
     table = table_open(&engine.kernels);
     combined = featured_open(&engine, 0, 1);
     test_stops();

@@ -162,7 +162,7 @@ static void test_formula(void)
         { 1, 1, 1 }, { 1, 0, 0 }, { 0, 1, 0 }, { 1, 1, 0 }, { 1, 0, 1 }
     };
     for (size_t c = 0; c < sizeof(classes) / sizeof(*classes); c++) {
-        deep_write(path, classes[c], "critical", NULL);
+        deep_write(path, classes[c], deep_meta, NULL);
         check_scores(path, classes[c]);
     }
 }
@@ -174,7 +174,6 @@ static void narrow_write(const char *to, int type)
     enum { MOST = 64, BLOCK = 34, VALUES = 4096 };
     static unsigned char room[MOST][3 * VALUES];
     static char names[MOST][80];
-    const char *const meta[] = { "softmax", "1", "high", "critical", NULL };
     struct tensor list[MOST];
     size_t n = 0;
     CHECK(weights_open(&w, path, NULL) == OK);
@@ -201,7 +200,7 @@ static void narrow_write(const char *to, int type)
         }
         list[n++] = t;
     }
-    CHECK(safetensors_write(to, list, n, meta, NULL) == OK);
+    CHECK(safetensors_write(to, list, n, deep_meta, NULL) == OK);
     weights_close(w);
 }
 
@@ -211,7 +210,7 @@ static void test_narrow(void)
 {
     static const int types[] = { W_BF16, W_Q8_0 };
     struct router *r, *sets[16];
-    deep_write(path, everything, "critical", NULL);
+    deep_write(path, everything, deep_meta, NULL);
     CHECK(router_open(&r, path, &kernels, NULL) == OK);
     float in[ALL], *scratch = malloc(router_scratch(r) * sizeof(*scratch));
     for (size_t t = 0; t < 2; t++) {
@@ -251,10 +250,7 @@ static void test_narrow(void)
 
 static void refused(const char *why)
 {
-    struct err err = { "" };
-    struct router *r;
-    CHECK(router_open(&r, path, &kernels, &err) == ERR_FORMAT && !r);
-    CHECK_MSG(strstr(err.msg, why) && strstr(err.msg, path), "%s", err.msg);
+    router_refused(path, &kernels, why);
 }
 
 /* What a file of Q8_0 may be wrong in. */
@@ -262,7 +258,7 @@ static void test_narrow_refused(void)
 {
     enum { MOST = 64 };
     static uint16_t infinite[MOST * HIDDEN];
-    const char *file = in_scratch("narrow"), *const meta[] = { "high", "critical", NULL };
+    const char *file = in_scratch("narrow");
     struct weights *saved;
     memset(infinite, 0x7c, sizeof(infinite)); /* NaN in F16 */
     narrow_write(file, W_Q8_0);
@@ -280,7 +276,7 @@ static void test_narrow_refused(void)
             }
             n++;
         }
-        CHECK(safetensors_write(path, list, n, meta, NULL) == OK);
+        CHECK(safetensors_write(path, list, n, deep_meta + 2, NULL) == OK);
         refused(turn == 0   ? "combined_projection.weight_scale"
                 : turn == 1 ? "expected F16 for each 32 columns, found BF16 for 96"
                             : "combined_projection.weight: expected finite values, found nan");
@@ -312,27 +308,12 @@ static void test_largest(void)
     }
 }
 
-/* Write a router without the tensors whose names begin so, with an entry of the metadata. */
-static void without_write(const char *begin, const char *key, const char *value)
-{
-    const char *const meta[] = { "high", "critical", key, value, NULL };
-    struct tensor list[64];
-    size_t n = 0;
-    deep_write(in_scratch("whole"), everything, "critical", NULL);
-    CHECK(weights_open(&w, in_scratch("whole"), NULL) == OK);
-    for (size_t i = 0; i < weights_ntensors(w); i++)
-        if (!begin || strncmp(weights_tensor(w, i)->name, begin, strlen(begin)) != 0)
-            list[n++] = *weights_tensor(w, i);
-    CHECK(safetensors_write(path, list, n, meta, NULL) == OK);
-    weights_close(w);
-}
-
 /* Layer norms prove that the logits pass through a softmax, if the file does not say so. */
 static void test_softmax(void)
 {
     for (size_t i = 0; i < 2; i++) {
         struct router_form form;
-        without_write(i ? "layer_norm" : NULL, NULL, NULL);
+        deep_write(path, everything, deep_meta + 2, i ? "layer_norm" : NULL);
         CHECK(router_form_read(&form, path, NULL) == OK && form.softmax == !i);
         router_form_close(&form);
     }
@@ -340,7 +321,7 @@ static void test_softmax(void)
 
 static void test_refused(void)
 {
-    deep_write(path, everything, NULL, NULL);
+    deep_write(path, everything, (const char *const[]){ "softmax", "1", NULL }, NULL);
     refused("metadata high: expected critical, found none");
     static const char *const needed[] = {
         "logits_projection.bias",  "combined_projection.weight",    "input_projection.bias",
@@ -350,22 +331,28 @@ static void test_refused(void)
         "layer_norm_token.weight", "layer_norm_hidden_states.bias",
     };
     for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++) {
-        deep_write(path, everything, "critical", needed[i]);
+        deep_write(path, everything, deep_meta, needed[i]);
         refused(i == 1 ? "combined_projection" : needed[i]);
     }
-    deep_write(path, everything, "critical", NULL);
+    deep_write(path, everything, deep_meta, NULL);
     open_without_memory(path, &kernels);
     test_narrow_refused();
-    without_write(NULL, "tap", "2");
-    refused("metadata tap: expected final, found \"2\"");
-    without_write(NULL, "softmax", "yes");
-    refused("metadata softmax: expected 1 with layer norms, found another");
-    without_write("layer_norm", "softmax", "1");
-    refused("metadata softmax: expected none without layer norms, found 1");
-    without_write("layer_norm_hidden_states", NULL, NULL);
-    refused("tensor layer_norm_token.weight: expected only what layers read, found it");
-    without_write("backbone.blocks.0", NULL, NULL);
-    refused("backbone.");
+    static const struct {
+        const char *without, *key, *value, *says;
+    } odd[] = {
+        { NULL, "tap", "2", "metadata tap: expected final, found \"2\"" },
+        { NULL, "softmax", "yes", "metadata softmax: expected 1 with layer norms, found another" },
+        { "layer_norm", "softmax", "1",
+          "metadata softmax: expected none without layer norms, found 1" },
+        { "layer_norm_hidden_states", NULL, NULL,
+          "tensor layer_norm_token.weight: expected only what layers read, found it" },
+        { "backbone.blocks.0", NULL, NULL, "backbone." },
+    };
+    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+        const char *const meta[] = { "high", "critical", odd[i].key, odd[i].value, NULL };
+        deep_write(path, everything, meta, odd[i].without);
+        refused(odd[i].says);
+    }
 }
 
 int main(void)

@@ -39,7 +39,6 @@ static void open_with(struct routing *r, const struct routing_options *o)
     CHECK_MSG(routing_open(r, &engine, o, &stop, &err) == OK, "%s", err.msg);
 }
 
-/* What was written, and what it took. */
 struct written {
     struct decode_token at[LENGTH];
     size_t n;

@@ -3,9 +3,9 @@
 #include "kernels/kernels.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/pool.h"
+#include "tests/router/loop_help.h"
 #include "tests/router/router_help.h"
 #include "router/learn/form_save.h"
-#include "router/learn/safetensors_write.h"
 
 enum { SETS = 16, SCRATCH = 4096 };
 
@@ -13,32 +13,6 @@ static struct kernels sets[SETS];
 static size_t nsets;
 static struct pool *pool;
 static const char *path;
-
-static const struct router_context table_rows[] = { { -1, -1, 0.5f }, { -1, 3, 0.25f } };
-
-/* Fill a form with random numbers; with features there is a table. */
-static void form_random(struct router_form *f, uint64_t seed, size_t members, bool gain, size_t dim,
-                        size_t units, bool features)
-{
-    struct router_form table;
-    CHECK(router_form_open(f, dim, members * units, NULL) == OK);
-    f->members = members;
-    f->gain = gain;
-    for (size_t i = 0; i < f->width * dim; i++)
-        f->w1[i] = (float)(rand_unit(seed, i) - 0.5);
-    for (size_t i = 0; i < f->width; i++)
-        f->b1[i] = (float)(rand_unit(seed + 1, i) - 0.5);
-    for (size_t i = 0; i < f->width * (gain ? 2 : 1); i++)
-        f->w2[i] = (float)(rand_unit(seed + 2, i) * 2 - 1);
-    for (size_t i = 0; i < members * (gain ? 2 : 1); i++)
-        f->b2[i] = (float)(rand_unit(seed + 3, i) - 0.5);
-    if (!features)
-        return;
-    CHECK(router_form_open_contexts(&table, 2, NULL) == OK);
-    memcpy(table.contexts, table_rows, sizeof(table_rows));
-    f->contexts = table.contexts;
-    f->ncontexts = 2;
-}
 
 /* Return the probability that an output of a member gives. */
 static double plain_output(const struct router_form *f, size_t member, size_t out, const float *x)
@@ -151,8 +125,6 @@ static void check_by_hand(void)
 static void refuse(size_t units, size_t dim, size_t rows, size_t cols, size_t biases,
                    const char *said)
 {
-    struct err err = { "" };
-    struct router *r;
     static float zeros[1 << 20];
     const struct tensor t[] = {
         { "router.w1", W_F32, 2, { units, dim }, zeros, units * dim * sizeof(float) },
@@ -161,8 +133,7 @@ static void refuse(size_t units, size_t dim, size_t rows, size_t cols, size_t bi
         { "router.b2", W_F32, 1, { biases }, zeros, biases * sizeof(float) },
     };
     CHECK(safetensors_write(path, t, 4, NULL, NULL) == OK);
-    CHECK(router_open(&r, path, &sets[0], &err) == ERR_FORMAT && !r);
-    CHECK_MSG(strstr(err.msg, said) && strstr(err.msg, path), "said: %s", err.msg);
+    router_refused(path, &sets[0], said);
 }
 
 static void check_refused(void)

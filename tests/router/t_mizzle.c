@@ -53,7 +53,6 @@ static void *stop_elsewhere(void *arg)
     return NULL;
 }
 
-/* Call fn in a thread of its own and wait for it. */
 static void in_thread(void *(*fn)(void *arg), void *arg)
 {
     pthread_t t;
@@ -150,7 +149,6 @@ static void test_stop_reading(void)
     CHECK(mizzle_close(m) == MIZZLE_OK);
 }
 
-/* Thread: stop the handle after a moment. */
 static void *stop_soon(void *arg)
 {
     rest_us(100000);
@@ -202,7 +200,6 @@ static void test_stop_waiting(void)
     stand_in_close(slow);
 }
 
-/* Thread: use a handle of its own. */
 static void *write_some(void *arg)
 {
     struct mizzle *m = open_with(arg);

@@ -113,6 +113,7 @@ static void test_prompts(void)
     struct mizzle_stats st = { .size = sizeof(st) };
     const struct mizzle_message bad[] = { { .role = "user", .text = "x" }, { .text = "y" } };
     const char *const empty[] = { "", NULL };
+    static const uint32_t zeros[TINY_CONTEXT + 1];
     struct mizzle_prompt p = { .size = sizeof(p) };
     uint32_t *list;
     size_t n;
@@ -127,27 +128,25 @@ static void test_prompts(void)
     CHECK(strcmp(st.finish, "stop") == 0 && st.tokens == 3);
     p.max_tokens = 2;
     CHECK(mizzle_generate(m, &p, NULL, NULL, &st, &e) == MIZZLE_OK && st.tokens == 2);
-    p.text = "x";
-    CHECK(mizzle_generate(m, &p, NULL, NULL, &st, &e) == MIZZLE_ARG &&
-          strstr(e.message, "found 2"));
-    CHECK(st.tokens == 0 && strcmp(st.finish, "error") == 0);
-    p.text = NULL;
-    p.n_ids = 0;
-    CHECK(mizzle_generate(m, &p, NULL, NULL, NULL, &e) == MIZZLE_ARG);
-    p.n_ids = TINY_CONTEXT + 1;
-    p.ids = calloc(p.n_ids, sizeof(*p.ids));
-    CHECK(mizzle_generate(m, &p, NULL, NULL, NULL, &e) == MIZZLE_ARG && strstr(e.message, "256"));
-    p.n_ids = 1;
-    ((uint32_t *)p.ids)[0] = UINT32_MAX;
-    CHECK(mizzle_generate(m, &p, NULL, NULL, NULL, &e) == MIZZLE_ARG);
-    free((uint32_t *)p.ids);
-    p = (struct mizzle_prompt){ .size = sizeof(p), .messages = bad, .n_messages = 2 };
-    CHECK(mizzle_generate(m, &p, NULL, NULL, NULL, &e) == MIZZLE_ARG && strstr(e.message, "[1]"));
-    p = (struct mizzle_prompt){ .size = sizeof(p), .text = "x", .stops = empty };
-    CHECK(mizzle_generate(m, &p, NULL, NULL, NULL, &e) == MIZZLE_ARG);
-    p = (struct mizzle_prompt){ .size = sizeof(p) };
-    CHECK(mizzle_generate(m, &p, NULL, NULL, NULL, &e) == MIZZLE_ARG &&
-          strstr(e.message, "found 0"));
+    const struct {
+        struct mizzle_prompt p;
+        const char *says;
+    } wrong[] = {
+        { { .text = "x", .ids = list, .n_ids = n }, "found 2" },
+        { { .ids = list }, "" },
+        { { .ids = zeros, .n_ids = TINY_CONTEXT + 1 }, "256" },
+        { { .ids = (const uint32_t[]){ UINT32_MAX }, .n_ids = 1 }, "" },
+        { { .messages = bad, .n_messages = 2 }, "[1]" },
+        { { .text = "x", .stops = empty }, "" },
+        { { .text = NULL }, "found 0" },
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        p = wrong[i].p;
+        p.size = sizeof(p);
+        CHECK(mizzle_generate(m, &p, NULL, NULL, &st, &e) == MIZZLE_ARG);
+        CHECK_MSG(strstr(e.message, wrong[i].says), "%s", e.message);
+        CHECK(st.tokens == 0 && strcmp(st.finish, "error") == 0);
+    }
     expect_answer(m); /* after all these errors */
     CHECK(mizzle_close(m) == MIZZLE_OK);
     free(list);

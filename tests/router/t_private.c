@@ -120,13 +120,11 @@ static void test_refused(void)
     CHECK(private_open(&p, "build/no-such-file", NULL, tok, &err) == ERR_IO && !p);
 }
 
-/* True when the text ends with `what`. */
 static bool ends(const char *text, size_t n, const char *what, size_t len)
 {
     return len <= n && memcmp(text + n - len, what, len) == 0;
 }
 
-/* Do what private_holds does, by plain search. */
 static bool plainly_holds(const char *const *patterns, const char *text, size_t n)
 {
     for (const char *const *p = patterns; *p; p++) {

@@ -9,7 +9,6 @@
 
 enum { TEXTS = 12, MOST = 40 };
 
-/* One text of a mix. */
 struct plan {
     struct text_wish wish;
     struct text_routing routing;
@@ -115,7 +114,6 @@ static void draw_plan(struct plan *p, size_t context)
         w->patterns = "# private\n\\w\\d\nxy\n";
 }
 
-/* Callback of decode_run. */
 static bool on_token(void *arg, const struct decode_token *t)
 {
     struct plan *p = arg;
@@ -124,7 +122,6 @@ static bool on_token(void *arg, const struct decode_token *t)
     return !p->wish.nstop_ids || (t->id != p->stop_ids[0] && t->id != p->stop_ids[1]);
 }
 
-/* Write the text alone. */
 static void write_alone(struct plan *p, const struct routing *r, struct session *s)
 {
     const struct text_wish *w = &p->wish;
@@ -244,7 +241,6 @@ static void pause_ns(long ns)
     nanosleep(&(struct timespec){ .tv_nsec = ns }, NULL);
 }
 
-/* Write a mix. */
 static void run(void)
 {
     script_forget(&script);

@@ -26,7 +26,6 @@ static inline void close_all(void)
     routers_close();
 }
 
-/* Open texts with the tiny model. */
 static inline struct texts *texts_with(struct routing *r, size_t slots, size_t queue,
                                        size_t context)
 {
@@ -54,6 +53,15 @@ static inline struct text *ask_text(struct texts *e, const struct text_wish *w)
     struct text *t;
     CHECK(texts_ask(e, &t, w, NULL) == OK);
     return t;
+}
+
+/* Write a text to its end. Of what is returned, only numbers outlive the call. */
+static inline struct text_view text_written(struct texts *e, const struct text_wish *w)
+{
+    struct text *t = ask_text(e, w);
+    struct text_view v = text_wait(t, SIZE_MAX);
+    text_drop(t);
+    return v;
 }
 
 /* Return log-softmax(logits)[id], in double throughout. */
