@@ -9,7 +9,6 @@
 static char folder[] = "/tmp/t_atomic_file_XXXXXX", path[64], name[64];
 static struct err err;
 
-/* Write a file and return its permissions. */
 static unsigned save(const char *to)
 {
     struct atomic_file f;

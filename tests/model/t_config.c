@@ -62,7 +62,6 @@ static void write_file(const char *arch, const struct change *changes, size_t n)
     gguf_model_write(path, &shape, W_F32, write_changes);
 }
 
-/* Open the file as a model. */
 static int open_file(struct model **m)
 {
     struct weights *w;

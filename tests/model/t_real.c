@@ -55,7 +55,6 @@ static const struct file files[] = {
 
 static struct err err;
 
-/* Ask question i. */
 static struct text *ask(struct texts *t, const struct engine *e, size_t i)
 {
     const struct chat_message message = { "user", questions[i], strlen(questions[i]) };
@@ -71,7 +70,6 @@ static struct text *ask(struct texts *t, const struct engine *e, size_t i)
     return text;
 }
 
-/* Wait for the answer and return the checksum of its ids. */
 static uint32_t answer(struct text *text)
 {
     struct text_view v = text_wait(text, TOKENS);

@@ -32,7 +32,6 @@ static bool equal_json(const struct tokenizer *t, json_t *c)
     return same;
 }
 
-/* Check the texts of a file with one JSON object per line. */
 static size_t check_lines(const struct tokenizer *t)
 {
     size_t n, bad = 0, count = 0;

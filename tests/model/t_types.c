@@ -142,7 +142,6 @@ static bool check_random(size_t which, const char *best, struct pool *pool)
     return good;
 }
 
-/* Compare the matrices of a file with the hashes of golden.tsv. */
 static void check_file(const char *path, FILE *golden)
 {
     struct kernels k;

@@ -35,7 +35,6 @@ static void folders(const char *path)
     }
 }
 
-/* Write a file below root. */
 static void file(const char *path, const char *text)
 {
     folders(path);
@@ -51,7 +50,6 @@ static void files(const char *paths)
         file(p, "x");
 }
 
-/* Make a link below root. */
 static void link_to(const char *path, const char *target)
 {
     folders(path);

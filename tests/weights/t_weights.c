@@ -105,7 +105,6 @@ static void test_plain(void)
     weights_close(w);
 }
 
-/* Write config.json with `from` replaced by `to`. */
 static void change(const char *from, const char *to)
 {
     char text[2048];
