@@ -1,8 +1,6 @@
-/* t_attention.c - how a pass is divided among threads. Attention: every block of every tile has one
- * place, the partial results of different tiles never share memory, and threads of equal speed
- * finish at about the same time; the plans are read, not run, so nothing is measured. The products
- * of a few tokens: no call takes more panels than its share of the job, or than are worth waking a
- * thread for, whatever length of runs the processor's family likes. */
+/* t_attention.c - how a pass is divided among threads. The plans are read, not run: every block has
+ * one place, partial results never share memory, and threads of equal speed end together. No call
+ * of a product of a few tokens takes more than its share, or than is worth waking a thread for. */
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/pool.h"
 #include "model/batch_internal.h"

@@ -1,13 +1,8 @@
-/* t_batch.c - many texts in one pass: each row has the bits that its text has alone.
- *
- * Episodes of random passes. An episode draws an instruction set, a number of threads and a type of
- * weights, and opens sessions of different lengths and KV types. Each pass takes pieces of some of
- * them, with drafts that are wrong from some token on and are rolled back; between passes, sessions
- * are rewound and copied. Some parts cannot run, and some passes are interrupted, before the first
- * layer or in it. How products are cut and walked (tune.h) is drawn, too. Hidden states and
- * logits must be those of the same text, evaluated alone, a token at a time, by the fastest set.
- * BATCH_CASES passes are tried (default 2,000; under a sanitizer or $RUN a tenth of it, with
- * shorter texts). */
+/* t_batch.c - many texts in one pass: each row has the bits that its text has alone, a token at a
+ * time, by the fastest set. Random passes take pieces of some sessions, with drafts that are rolled
+ * back; some parts cannot run, and some passes are interrupted. Sets, threads, types and ways
+ * (tune.h) are drawn, and sessions are rewound and copied in between. BATCH_CASES passes are tried
+ * (default 2,000; under a sanitizer or $RUN a tenth of it, with shorter texts). */
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/pool.h"
 #include "model/batch_internal.h"

@@ -1,6 +1,5 @@
 /* t_chat.c - a conversation as ids: templates are known by their text, the marks are ids, and no
- * text of a message can forge one. t_chat_jinja.c has random conversations of each form, where npm
- * can install Jinja. */
+ * text of a message can forge one. t_chat_jinja.c has random conversations. */
 #include "model/text/chat.h"
 
 #include "tests/support/chat_bytes.h"

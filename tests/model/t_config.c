@@ -88,8 +88,7 @@ static uint64_t opened(const char *arch, const struct change *changes, size_t n,
     return h;
 }
 
-/* The context is what the scaling makes of it; every number of the scaling is in the
- * fingerprint. */
+/* The context is what the scaling makes of it, whose numbers are all in the fingerprint. */
 static void check_scaling(void)
 {
     static const struct change more[] = {

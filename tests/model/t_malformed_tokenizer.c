@@ -226,8 +226,7 @@ static int open_once(const void *arg)
     return rc;
 }
 
-/* Open the folder with p[n] as this file: a new one, for some file systems write out one that is
- * truncated. */
+/* Open the folder with p[n] as a new file: some file systems write out one that is truncated. */
 static int open_with(const char *path, const char *p, size_t n)
 {
     remove(path);

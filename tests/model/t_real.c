@@ -85,8 +85,7 @@ static uint32_t answer(struct text *text)
     return crc;
 }
 
-/* Answer the first n questions with this kernel set, NULL: the best one, and the first of them once
- * more. */
+/* Answer the first n questions with this kernel set (NULL: the best), and the first once more. */
 static bool check_file(const struct file *f, const char *path, const char *isa, size_t n)
 {
     struct engine_options o = { 0 };

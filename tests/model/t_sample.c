@@ -105,8 +105,7 @@ static void check_greedy(void)
     CHECK(pick(&p, below, 2, prefix, 4) == 0); /* -2 * 2 */
 }
 
-/* A pick depends only on the prefix: it is the same backwards, as after a rewind, and from a fresh
- * sampler. */
+/* A pick depends only on the prefix: it is the same backwards, and from a fresh sampler. */
 static void check_prefix_alone(void)
 {
     struct sampler *a, *b;

@@ -1,11 +1,8 @@
-/* t_session_exact.c - one hash per type of weights and of KV cache, equal on every machine.
- *
- * Models of odd shapes with random weights, biases and norms go through a GGUF file into a session.
- * Every instruction set of this machine evaluates the same prompt: with 1 to 8 threads, in chunks
- * from 1 token to more than BATCH_ROWS; t_batch.c rolls tokens back. Each token's logits and hidden
- * states must be the same bits, and all of them together must give the hash that is recorded here.
- * Under an emulator ($RUN) or a sanitizer, each model is evaluated by the fastest set and one
- * other, in turn; a sanitizer sees some of the shapes, each with one type of KV cache. */
+/* t_session_exact.c - one hash per type of weights and of KV cache, equal on every machine. Every
+ * instruction set evaluates random models of odd shapes: with 1 to 8 threads, in chunks from 1
+ * token to more than BATCH_ROWS. Each token's logits and hidden states must be the same bits. Under
+ * an emulator ($RUN) or a sanitizer, each model is evaluated by the fastest set and one other, in
+ * turn; a sanitizer sees some of the shapes, each with one type of KV cache. */
 #include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
 #include "kernels/sys/pool.h"
@@ -24,8 +21,7 @@ static const char *const kv_names[KVS] = { "f32", "f16", "q8" };
 /* -1: mixed, each matrix has another type, as in a file of K-quants. */
 static const int types[TYPES] = { W_F32, W_F16, W_BF16, W_Q8_0, W_Q4_0, -1 };
 
-/* Hashes over logits and hidden states of all tokens of all shapes, first of Qwen2, then of Qwen3.
- */
+/* Hashes over logits and hidden states of all tokens and shapes, of Qwen2, then of Qwen3. */
 static const uint64_t expected[2][TYPES][KVS] = {
     {
         { 0x32d7b04a53f53f98u, 0xaa96c52c75a2c098u, 0x058c8dfe7a240979u },

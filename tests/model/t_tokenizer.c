@@ -133,8 +133,7 @@ static void check_added(void)
     tokenizer_close(t);
 }
 
-/* Code points beyond the last range of a table have no class. U+E0067 is a tag, U+E0100 a variation
- * selector. */
+/* Code points beyond a table's last range have no class, as a tag and a variation selector. */
 static void check_ends(void)
 {
     static const uint32_t none[] = { 0xe0000, 0xe0067, 0xe0100, 0xe01f0, 0x10ffff };

@@ -1,8 +1,7 @@
 /* t_watch.c - what batch_watch shows are the inputs of the products and the residual stream: each
- * is computed again from the one before, in double, with the weights of the file. Operations begin
- * and end in order, and who watches changes no bit. Attention computed anew gives the output of the
- * heads, and the lens of what the last layer leaves is the logits. t_explain_oracle.sh has heads
- * that are left out. */
+ * is computed again from the one before, in double. Operations begin and end in order, and who
+ * watches changes no bit. Attention computed anew gives the output of the heads, and the lens of
+ * what the last layer leaves is the logits. */
 #include "model/batch_internal.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"

@@ -87,8 +87,7 @@ static double seconds_since(uint64_t start)
     return (double)(os_now_ns() - start) / 1e9;
 }
 
-/* Of 64 calls at once, taken in another order than they were made, every third is dropped in
- * flight. */
+/* 64 calls at once are taken in another order than made; every third is dropped in flight. */
 static void test_many(void)
 {
     struct cloud *c = client(&(struct cloud_options){ 0 });

@@ -75,8 +75,7 @@ static void test_request(void)
     cloud_close(c);
 }
 
-/* Without a key, the message for 401 says where to give one, after the server's own words, however
- * long these are. */
+/* Without a key, the message for 401 says where to give one, behind any words of the server. */
 static void test_no_key(void)
 {
     static char replies[2][1200]; /* the server's thread reads them */

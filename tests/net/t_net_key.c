@@ -1,7 +1,6 @@
-/* Tests what a client is opened with. URLs and keys: which are refused, how a URL is shortened,
- * where a key comes from, to which hosts it may go, and that no memory is freed with a key in it. A
- * machine that lacks something: file descriptors may have run out, and the file of certificates may
- * be missing or endless. Nothing may wait for ever. */
+/* Tests what a client is opened with: URLs and keys, the hosts to which a key may go, no key in
+ * freed memory, and files of certificates. Descriptors may have run out. Nothing may wait for
+ * ever. */
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -126,8 +125,7 @@ static void test_keys(void)
     from_variables("", "second", "https://h", "second", "");
 }
 
-/* Check to which hosts a key may go unencrypted, and that the one for another server goes to none.
- */
+/* The hosts to which a key may go unencrypted; the one for another server goes to none. */
 static void test_key_hosts(void)
 {
     static const char *const near[] = {

@@ -20,8 +20,7 @@ enum { WORKERS = 12, MAX_ROWS = 400, FILLERS = 8 };
     "HTTP/1.1 " s "\r\nContent-Length: 52\r\n\r\n{\"error\":{\"message\":\"reason " KEY " \"}}"
 #define OPENAI(name, code, says, bytes) ROW(name, code, says, CLOSE, bytes)
 
-/* Forms of OpenAI's dialect alone, and words of the server with the key in them, which the message
- * leaves out. */
+/* Forms of OpenAI's dialect alone, and the key in words of the server: the message lacks it. */
 static const struct matrix_row openai[] = {
     OPENAI("choices is a string", ERR_NET, "a string", UNTIL_END "{\"choices\":\"42\"}"),
     OPENAI("choice is a number", ERR_NET, "choices", UNTIL_END "{\"choices\":[42]}"),
@@ -206,10 +205,8 @@ static bool check_next(const struct matrix_row *r, struct cloud *c, enum cloud_a
     return check_answer(&well, api, rc, id, &err);
 }
 
-/* Make the row's call at this address and, with its server, one more that must be answered, and
- * check code, token, message, ledger and time. Returns false and reports on stderr when something
- * differs.
- */
+/* Make the row's call at this address and, with its server, one more, which must be answered.
+ * Returns false and reports on stderr when something differs. */
 static bool matrix_call(const struct matrix_row *r, enum cloud_api api, const char *url,
                         struct matrix_server *s)
 {
@@ -379,8 +376,7 @@ static void test_interrupt(void)
     }
 }
 
-/* A server that closes while a long request is written must not raise SIGPIPE, which would end this
- * program. */
+/* A server that closes while a long request is written must not cause a SIGPIPE. */
 static void test_pipe(void)
 {
     static uint32_t ids[1 << 18];

@@ -1,5 +1,4 @@
-/* Tests what the client asks a server before it trusts it: dialect, tokenizer, ids or
- * text. */
+/* Tests what the client asks a server before it trusts it: dialect, tokenizer, ids or text. */
 #include "net/cloud_internal.h"
 #include "tests/support/port.h"
 #include "tests/support/rude.h"
@@ -122,8 +121,7 @@ static int begin(struct cloud **c, struct cloud_options o, struct err *err)
     return cloud_open(c, &o, err);
 }
 
-/* Check what cloud_ready returns for a server set up like this, and which path confirmed the
- * tokenizer. */
+/* Check what cloud_ready returns for such a server, and which path confirmed the tokenizer. */
 static void expect(const char *name, struct cloud_options o, int code, const char *by,
                    const char *note)
 {
@@ -193,8 +191,7 @@ static void test_text(void)
     text_only = 0;
 }
 
-/* A server of llama.cpp's kind without return_tokens is used in OpenAI's form, and its text is cut.
- */
+/* A server of llama.cpp's kind without return_tokens is used in OpenAI's form; its text is cut. */
 static void test_no_return_tokens(void)
 {
     struct cloud *c;

@@ -1,8 +1,6 @@
-/* Tests which proxy a request goes through, from the environment and from the options, and that a
- * tunnel is asked for without the key. The proxy counts, and answers plain requests itself. Then
- * HTTP/2 over TLS against node's server: many calls share one connection, which is made before the
- * first of them; dropped calls close only their stream. When the server has only HTTP/1.1, there
- * are as many connections as needed. */
+/* Tests which proxy a request goes through, and that a tunnel is asked for without the key. Then
+ * HTTP/2 over TLS against node's server: many calls share one connection, made before the first of
+ * them; dropped calls close only their stream. HTTP/1.1 has as many connections as needed. */
 #include "kernels/sys/wipe.h"
 #include "tests/support/certificate.h"
 #include "tests/support/port.h"
@@ -140,8 +138,7 @@ static struct cloud *client(bool background)
 
 enum { MANY = 32 };
 
-/* Make MANY calls at once and drop every fourth. Returns the largest token, which is the number of
- * connections. */
+/* Make MANY calls at once, drop every fourth, and return the largest token: the connections. */
 static uint32_t burst(struct cloud *c)
 {
     void *calls[MANY];

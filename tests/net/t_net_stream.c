@@ -1,5 +1,4 @@
-/* Tests streams cut at every byte, recorded and wrong ones, and all forms of SGLang's ids; without
- * a network. */
+/* Tests streams, recorded and wrong, cut at every byte, and all forms of SGLang's ids. */
 #include "net/cloud.h"
 #include "net/dialect/dialect.h"
 #include "net/http/json_input.h"

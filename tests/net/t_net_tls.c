@@ -130,8 +130,7 @@ static int call(struct cloud *c, uint32_t *id, struct err *err)
     }
 }
 
-/* Check one row. The reply is put into the pipe first: s_server passes it on as soon as a client is
- * there. */
+/* Check one row. The reply is put into the pipe first; s_server passes it on to any client. */
 static void one(const struct row *r, enum cloud_api api)
 {
     struct err err = { "" };

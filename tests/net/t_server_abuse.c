@@ -306,8 +306,7 @@ static void test_endless(void)
     }
 }
 
-/* A client that goes on sending after an early reply is not reset: on some systems it would lose
- * the reply. */
+/* A client that goes on sending after an early reply is not reset, which might lose the reply. */
 static void test_linger(void)
 {
     static const char head[] = "POST / HTTP/1.1\r\n" H J "Content-Length: 900\r\n\r\n";
@@ -323,8 +322,7 @@ static void test_linger(void)
     close(fd);
 }
 
-/* Rows with a few bytes changed or missing: what comes back is a reply or nothing, and the server
- * stays. */
+/* Rows with a few bytes changed or missing: a reply or nothing comes back; the server stays. */
 static void test_fuzz(void)
 {
     static const int fine[] = { 0, 200, 204, 400, 401, 403, 413, 414, 415, 431, 500, 501, 505 };

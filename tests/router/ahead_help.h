@@ -11,8 +11,7 @@
 
 enum { WINDOWS = 2, TEXTS = 2, MOST = 48 }; /* windows: 0, in step; 1, ahead */
 
-/* Return the router of a policy; every fourth text of mlp has the mixed one, others gain and the
- * deep one. */
+/* Return the router of a policy; texts of mlp have the mixed, gain or deep one, too. */
 static inline const struct router *router_for(enum policy p, uint64_t seed)
 {
     return p == POLICY_CONTEXT                ? table
@@ -252,8 +251,7 @@ static inline void compare_text(const struct text *a, const struct text *b)
     CHECK(memcmp(s->reasons, t->reasons, sizeof(s->reasons)) == 0);
 }
 
-/* The edge's own token is known at the same places, with and without drafts, whenever the answers
- * came. */
+/* The edge's own token is known at the same places, with and without drafts, at any times. */
 static inline void compare_edges(const struct text *a, const struct text *b)
 {
     for (size_t i = 0; i < a->n; i++) {
@@ -322,8 +320,7 @@ static inline void make_case(struct setup *c)
     }
 }
 
-/* Make a place that does occur, unless the number that it is instead comes before it: what the
- * first two tokens say. */
+/* Make a place that occurs, unless it is a number: what the first two tokens say. */
 static inline void make_place(struct setup *c, const struct text *x)
 {
     size_t sizes[2];

@@ -1,5 +1,4 @@
-/* mizzle_help.h - handles of the public interface with the tiny model, and the texts that they
- * write. */
+/* mizzle_help.h - handles of the public interface with the tiny model, and what they write. */
 #ifndef TESTS_ROUTER_MIZZLE_HELP_H
 #define TESTS_ROUTER_MIZZLE_HELP_H
 

@@ -19,7 +19,7 @@ static inline void routers_open(bool own)
     const struct engine_options o = { .model = tiny_make(), .threads = 1 };
     CHECK(engine_open(&engine, &o, true, NULL) == OK);
     size_t hidden = engine.model->config.hidden;
-    network = column_open(&engine, "final", 1, 4);
+    network = network_open(&engine);
     table = table_open(&engine.kernels);
     combined = featured_open(&engine, 0, 1);
     mixed = featured_open(&engine, hidden, 1);

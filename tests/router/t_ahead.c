@@ -153,8 +153,7 @@ static void test_many(void)
     }
 }
 
-/* Nothing is requested beyond the predicted end of the text: a stop string, half of which the cloud
- * corrected. */
+/* Nothing is requested beyond a predicted end: a stop string, half of it from the cloud. */
 static void test_stop_ahead(void)
 {
     static struct setup c;

@@ -163,8 +163,7 @@ static void test_edge(void)
     CHECK(seen.stats.edge_ms > 0 && seen.stats.cloud_ms == 0);
 }
 
-/* Return a threshold between the scores of a policy, so that some tokens are routed and some are
- * not. */
+/* Return a threshold between the scores of a policy, so that it routes some tokens, not all. */
 static float middle(enum policy policy, const struct router *router)
 {
     const struct decode_options o = { .policy = policy, .max_tokens = LENGTH, .seed = 4 };
@@ -431,7 +430,7 @@ int main(void)
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
                        NULL) == OK);
     rude = rude_open(NULL);
-    struct router *router = column_open(&engine, "final", 1, 4);
+    struct router *router = network_open(&engine);
     table = table_open(&engine.kernels);
     combined = featured_open(&engine, 0, 1);
     test_stops();

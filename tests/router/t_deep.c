@@ -167,8 +167,7 @@ static void test_formula(void)
     }
 }
 
-/* Write the tensors of path with matrices as BF16, or as I8 with scales where rows are a multiple
- * of 32 long. */
+/* Write the tensors of path, matrices as BF16, or as I8 with scales if 32 divides a row. */
 static void narrow_write(const char *to, int type)
 {
     enum { MOST = 64, BLOCK = 34, VALUES = 4096 };
@@ -204,8 +203,7 @@ static void narrow_write(const char *to, int type)
     weights_close(w);
 }
 
-/* Narrow weights give nearly the same score, with the same bits on all sets; what is not finite
- * is not lost. */
+/* Narrow weights give nearly the score, with the same bits on all sets; NaN is not lost. */
 static void test_narrow(void)
 {
     static const int types[] = { W_BF16, W_Q8_0 };

@@ -39,8 +39,7 @@ static void test_breaker(void)
     CHECK(decide(&gate, &t, &one) == GATE_OPEN);
 }
 
-/* Several calls are in flight when the server refuses one: it stays switched off whatever comes of
- * the others. */
+/* When the server refuses one of several calls, it stays switched off, whatever others bring. */
 static void test_refused(void)
 {
     struct gate gate = { 0 };

@@ -40,8 +40,7 @@ static void test_null(void)
     CHECK(mizzle_close(m) == MIZZLE_OK);
 }
 
-/* Sizes of older and newer structs. Small ones are on the heap, so that a sanitizer sees accesses
- * beyond them. */
+/* Sizes of older and newer structs; small ones are on the heap, for sanitizers. */
 static void test_sizes(void)
 {
     struct mizzle *m;

@@ -1,5 +1,4 @@
-/* Tests policies: names, the four scores against double arithmetic, their limits, the share of
- * random. */
+/* Tests policies: names, the four scores against doubles, their limits, the share of random. */
 #include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
 #include "router/policy.h"

@@ -1,6 +1,5 @@
-/* t_private.c - tests what must not be sent: by hand, and against a plain search through the text
- * for random texts and patterns, asked in any order. No prefix that may be sent holds a private
- * span. */
+/* t_private.c - tests what must not be sent: by hand, and against a plain search for random texts
+ * and patterns, asked in any order. No prefix that may be sent holds a private span. */
 #include "model/text/tokenizer.h"
 #include "router/private.h"
 #include "tests/support/test.h"

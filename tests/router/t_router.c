@@ -1,6 +1,5 @@
-/* Tests the router: a case checked by hand, networks whose values are high where a token is
- * critical, tables of contexts, what a router file says about itself, hostile files, failing
- * allocations. */
+/* Tests the router: a case by hand, networks whose values are high where a token is critical,
+ * tables of contexts, what a file says about itself, hostile files, failing allocations. */
 #include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
 #include "router/learn/form_save.h"

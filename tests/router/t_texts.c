@@ -1,10 +1,7 @@
-/* t_texts.c - many texts at once are what each of them is alone.
- *
- * Random mixes of 1 to 12 texts with random policies, drafts, temperatures, stops, limits
- * and patterns share few slots, a short context and a scripted cloud; many begin alike, arrive at
- * random times, and some are cancelled. Ids, sources, scores, reasons and counts must be those of
- * decode_run with the same options, and logprobs those of the model. TEXTS_CASES mixes are tried
- * (default 150; under a sanitizer or $RUN a fifth of it). */
+/* t_texts.c - many texts at once are what each of them is alone. Random mixes of 1 to 12 texts
+ * share few slots, a short context and a scripted cloud; some are cancelled. Ids, sources, scores,
+ * reasons and counts must be those of decode_run with the same options, and logprobs those of the
+ * model. TEXTS_CASES mixes are tried (default 150; under a sanitizer or $RUN a fifth of it). */
 #include "tests/router/texts_help.h"
 
 enum { TEXTS = 12, MOST = 40 };

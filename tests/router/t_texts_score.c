@@ -128,8 +128,7 @@ static size_t cloud_tokens_of(struct texts *e)
     return n;
 }
 
-/* A server that refuses is asked again after a while, whether the first look at it was refused or a
- * call. */
+/* A server that refuses is asked again after a while, be it the first look or a call. */
 static void test_forgiven(enum cloud_api api)
 {
     static const char no[] = "HTTP/1.1 401 no\r\nContent-Length: 0\r\n\r\n";
@@ -171,8 +170,7 @@ static void test_forgiven(enum cloud_api api)
     rude_close(rude);
 }
 
-/* Whichever allocation fails, a text is refused or ends with an error, or without one, and the next
- * one is written. */
+/* Whichever allocation fails, a text is refused or ends, and the next one is written. */
 static void test_memory(void)
 {
     static const char *const stops[] = { "~~~", NULL };

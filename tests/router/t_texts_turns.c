@@ -167,8 +167,7 @@ static void cancel_at_five(void *arg)
     text_cancel(t);
 }
 
-/* A cancelled text writes no further token, and at most the pass that it wanted already is begun.
- */
+/* A cancelled text writes no further token; at most the pass that it wanted has begun. */
 static void test_cancel_at_once(void)
 {
     struct text_wish w = wish_of(prompt, 8, 200);

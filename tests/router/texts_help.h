@@ -1,5 +1,4 @@
-/* texts_help.h - shared by t_texts*.c: the tiny model with routers and a scripted cloud, and what a
- * text is alone. */
+/* texts_help.h - shared by t_texts*.c: the tiny model, routers, a scripted cloud, a text alone. */
 #ifndef TESTS_ROUTER_TEXTS_HELP_H
 #define TESTS_ROUTER_TEXTS_HELP_H
 

@@ -190,8 +190,7 @@ static void test_cuts(void)
     weights_close(w);
 }
 
-/* When the writer refuses, it leaves no file behind, neither the final one nor the unfinished
- * one. */
+/* When the writer refuses, it leaves no file behind, neither the final nor an unfinished one. */
 static void test_writer(void)
 {
     struct ggufw *g;
@@ -232,8 +231,7 @@ static const char *const names[] = {
     "weights/qwen3/random.gguf",
 };
 
-/* The heads of real files of each type, cut at every byte and changed in every bit; false without
- * the files. */
+/* Real heads of each type, cut at every byte and changed in every bit; false without the files. */
 static bool test_heads(void)
 {
     enum { HEAD = 2048 };

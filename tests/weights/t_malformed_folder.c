@@ -1,5 +1,4 @@
-/* t_malformed_folder.c - Hugging Face folders and safetensors files that are wrong in one way
- * each. */
+/* t_malformed_folder.c - Hugging Face folders and safetensors files, each wrong in one way. */
 #include <sys/stat.h>
 
 #include "tests/support/test.h"

@@ -110,8 +110,7 @@ static const char *const keys[][3] = {
 static const char *const yarn[][2] = { { "qwen3.rope.scaling.type", "4:8 s'yarn'" },
                                        { "qwen3.rope.scaling.factor", "4:6 4:0x40800000" } };
 
-/* Its tensors: dimensions, fastest first, and type; the norm that a Qwen3 has in its place, if any.
- */
+/* Its tensors: dimensions, fastest first, and type; the norm in its place in a Qwen3, if any. */
 static const char *const tensors[][3] = {
     { "token_embd.weight", "4:2 8:32 8:48 4:0" },
     { "blk.0.attn_norm.weight", "4:1 8:32 4:0" },
@@ -294,8 +293,7 @@ static const struct malformed_kind yarns[] = {
     { "qwen3.rope.freq_base", "4:6 4:0x3f800000", "freq_base: expected above 1" },
 };
 
-/* Each tensor is missing, but for those that a model may lack: the bias of queries, and the head.
- */
+/* Each tensor is missing, but those that a model may lack: the bias of queries, and the head. */
 static void check_missing(void)
 {
     for (size_t i = 0; i + 1 < TENSORS; i++)

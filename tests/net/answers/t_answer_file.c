@@ -389,8 +389,7 @@ static void test_not_anew(void)
     close_clean(c);
 }
 
-/* A file named without a slash lies in the current folder. If it cannot be created there, the error
- * has name and reason. */
+/* A file named without a slash lies in the current folder; an error there has name and reason. */
 static void test_bare_name(void)
 {
     char home[4096], whole[64];

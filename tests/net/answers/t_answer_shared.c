@@ -1,5 +1,4 @@
-/* t_answer_shared.c - tests a shared file of answers: processes that write, die and hold the lock;
- * forked children. */
+/* t_answer_shared.c - a file of answers that processes share, who write, die and hold the lock. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -121,8 +120,7 @@ static pid_t hold(bool replace)
     return pid;
 }
 
-/* While one process waits for the lock, its holder replaces the file; the answer goes to the new
- * one. */
+/* While a process waits for the lock, its holder replaces the file: the new one is written to. */
 static void test_replaced(void)
 {
     for (uint32_t round = 0; round < 5; round++) {
