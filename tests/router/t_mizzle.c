@@ -7,8 +7,6 @@
 #include "tests/router/mizzle_help.h"
 #include "tools/lab/stand_in/stand_in.h"
 
-enum { MOST = 8192 };
-
 static struct stand_in *cloud;
 
 /* The same seed gives the same text, another seed gives another one. */

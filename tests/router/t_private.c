@@ -65,7 +65,7 @@ static void test_by_hand(void)
     p = open_private("cafe\xcc\x81!");
     expect(p, "caf\xc3\xa9!", "..####");
     static const uint32_t typed[] = { 'c', 'a', 'f', 'e', 0xcc, 0x81, '!' };
-    uint32_t ids[7], *one;
+    uint32_t ids[7];
     for (size_t i = 0; i < 7; i++) { /* and as a model may write it */
         size_t n;
         const char *bytes;
@@ -73,12 +73,11 @@ static void test_by_hand(void)
             if ((bytes = tokenizer_bytes(tok, ids[i], &n)) && (unsigned char)*bytes == typed[i])
                 break;
     }
-    one = ids;
-    CHECK(private_holds(p, &state, one, 7));
+    CHECK(private_holds(p, &state, ids, 7));
     close_private(p);
 
     CHECK(!open_private(NULL));
-    CHECK(!private_holds(NULL, &state, one, 7));
+    CHECK(!private_holds(NULL, &state, ids, 7));
 }
 
 /* private_open refuses the options. */
