@@ -21,13 +21,13 @@ skip() {
     exit 77
 }
 
-# expect STATUS ARGS: run mizzle $subcommand, under $before if that is set, which must end with this
-# status; its output is kept in $dir.
-before= subcommand=
+# expect STATUS ARGS: run mizzle $subcommand, under $before if that is set and with $stdin as its
+# standard input, which must end with this status; its output is kept in $dir.
+before= subcommand= stdin=
 expect() {
     want=$1 status=0
     shift
-    $before "$MIZZLE" $subcommand "$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
+    $before "$MIZZLE" $subcommand "$@" >"$dir/out" 2>"$dir/err" <"${stdin:-/dev/null}" || status=$?
     [ $status -eq "$want" ] || fail "$subcommand $*: status $status, not $want"
 }
 
@@ -49,6 +49,24 @@ refuses() {
     fails "$@"
     [ ! -s "$dir/out" ] || fail "$*: wrote to stdout"
     one_line
+}
+
+# prints PATTERN ARGS: expect 0, and stdout shows the pattern. notes: stderr says it.
+prints() {
+    pattern=$1
+    shift
+    expect 0 "$@"
+    shows "$pattern"
+}
+notes() { fails 0 "$@"; }
+
+# given TEXT COMMAND...: run one of these functions with a text, as printf has it, on standard input.
+given() {
+    printf -- "$1" >"$dir/given"
+    shift
+    stdin=$dir/given
+    "$@"
+    stdin=
 }
 
 # ends STATUS ARGS: expect 0, else refused.
@@ -106,22 +124,16 @@ wait_for() {
 # with the signal ignored, so one that comes before the program has set its handler is lost, which
 # happens on a busy machine.
 interrupt() {
-    tries=0
-    until [ ! -r "/proc/$1/status" ] || grep -q '^SigCgt:.*[2367abef]$' "/proc/$1/status"; do
-        tries=$((tries + 1))
-        [ $tries -lt 300 ] || fail "it does not handle SIGINT"
-        sleep 0.1
-    done
+    wait_for "[ ! -r /proc/$1/status ] || grep -q '^SigCgt:.*[2367abef]\$' /proc/$1/status"
     sleep "${2:-0.5}"
     kill -INT "$1"
 }
 
-# behind ARGS: run mizzle $subcommand behind the script, as $pid, with $from as its standard input.
-from=
+# behind ARGS: run mizzle $subcommand behind the script, as $pid, with $stdin as its standard input.
 behind() {
     : >"$dir/out" # remove what an earlier one printed
-    "$MIZZLE" $subcommand "$@" <"${from:-/dev/null}" >"$dir/out" 2>"$dir/err" 3>&- &
-    pid=$! from=
+    "$MIZZLE" $subcommand "$@" <"${stdin:-/dev/null}" >"$dir/out" 2>"$dir/err" 3>&- &
+    pid=$! stdin=
 }
 
 # left STATUS: the program behind must end with this status.

@@ -34,15 +34,13 @@ alike tokens $ask --answers "$dir/kept" --offline --cloud-url http://127.0.0.1:1
 
 # What is missing is a fault, which is named; a torn end is left out. (t_answer_file.c
 # has damage, and lines of older versions.)
-expect 0 run --question 2 --policy always -n 4 --answers "$dir/kept" --offline
-says 'offline: no answer to a prefix of [0-9]* tokens, the last of them [0-9]*'
+notes 'offline: no answer to a prefix of [0-9]* tokens, the last of them [0-9]*' run --question 2 --policy always -n 4 --answers "$dir/kept" --offline
 says '^offline: [0-9]* calls*: [0-9]* failed'
 expect 4 run --question 2 --policy always --cloud required --answers "$dir/kept" --offline -q
 one_line
 same "$dir/kept" "$dir/whole" # nothing is written
 head -c $(($(wc -c <"$dir/whole") - 5)) "$dir/whole" >"$dir/kept"
-expect 0 $ask --answers "$dir/kept" --offline
-says 'left out [0-9]* bytes of a torn line'
+notes 'left out [0-9]* bytes of a torn line' $ask --answers "$dir/kept" --offline
 fails 3 'expected {"mizzle_answers":3,"model":"another".*found {"mizzle_answers":3,"model":' \
     $ask --answers "$dir/whole" --offline --cloud-model another
 expect 3 $ask --answers "$dir/none" --offline
@@ -80,8 +78,7 @@ alike tokens $ask --cloud-model "$dir/large.gguf" --answers "$dir/local"
 for name in "$dir/large.gguf" large; do # the latest one
     alike tokens $ask --cloud-model "$name" --answers "$dir/local" --offline
 done
-expect 0 $ask --answers "$dir/local" --offline
-says 'local: answers of several models: those of large@[0-9a-f]\{16\}/'
+notes 'local: answers of several models: those of large@[0-9a-f]\{16\}/' $ask --answers "$dir/local" --offline
 start -m weights/milli/cloud.gguf
 expect 0 $ask -n 2 --cloud-url "$url" --answers "$dir/asked"
 grep -qv '"model":"cloud@mz-[0-9a-f]\{16\}/[0-9a-z]*",' "$dir/asked" && fail "a server's fingerprint"

@@ -46,13 +46,11 @@ if [ -e "${info#* }" ]; then
     for policy in never always; do
         fails 2 ': --cloud-url: expected http:// or https://, found foo$' run -p x --policy $policy --cloud-url foo
     done
-    expect 2 run -p x --max-routed 0
     expect 2 run -p x --cloud off --cloud-url foo
 fi
 mkdir "$dir/folder"
 printf '\002\0\0\0\0\0\0\0{}' >"$dir/folder/part.safetensors"
-expect 3 run -p x -m "$dir/folder/part.safetensors"
-says "part.safetensors: one part of a folder; name the folder $dir/folder\$"
+fails 3 "part.safetensors: one part of a folder; name the folder $dir/folder\$" run -p x -m "$dir/folder/part.safetensors"
 fails 3 "$dir/folder: no model here: expected config.json or a .gguf file\$" run -p x -m "$dir/folder"
 
 "$MIZZLE" man >"$dir/mizzle.1" || fail man

@@ -2,9 +2,6 @@
 # mizzle cloud on the command line: the ready line, each server it imitates, the port in use,
 # faults, keys, TLS, and how it stops.
 . tests/support/shell.sh
-start() {
-    start_server cloud "$@"
-}
 
 expect 0 cloud --help
 cp "$dir/out" "$dir/help"
@@ -27,15 +24,14 @@ refused 3 cloud --port 0 -m "$dir/none.gguf"
 refused 4 cloud --check http://127.0.0.1:1
 refused 2 cloud --check ftp://127.0.0.1
 
-if ! start; then
+if ! start_server cloud; then
     echo "SKIP: no demo pair to serve: $(head -n 1 "$dir/cloud")"
     exit 77
 fi
 [ "$(wc -l <"$dir/cloud")" -eq 1 ] || fail "more than the ready line on stderr"
 refuses 1 "Address already in use; try --port$" cloud --port "${url##*:}"
 for api in auto openai llamacpp; do
-    expect 0 cloud --check "$url" --cloud-api $api
-    shows "dialect .*, model .*, round trip"
+    prints "dialect .*, model .*, round trip" cloud --check "$url" --cloud-api $api
     [ $api != auto ] || shows '^  weights    {"fingerprint":"[0-9a-f]*"'
 done
 refused 4 cloud --check "$url" --cloud-proxy http://127.0.0.1:1
@@ -47,24 +43,21 @@ stop_server TERM 0
 [ ! -s "$dir/served" ] || fail "the server wrote to stdout"
 
 for api in openai sglang llamacpp; do
-    start --cloud-api $api --latency 1 || fail "no start as $api"
-    expect 0 cloud --check "$url"
-    shows "dialect $api"
+    start_cloud --cloud-api $api --latency 1
+    prints "dialect $api" cloud --check "$url"
     if [ $api = sglang ]; then # whose other path gives text alone
-        expect 0 cloud --check "$url" --cloud-api openai
-        shows "dialect openai, .*, token ids no (text"
+        prints "dialect openai, .*, token ids no (text" cloud --check "$url" --cloud-api openai
     fi
     stop_server TERM 0
 done
 
 # The name of a model, which the server chooses, is shown without control characters.
-start || fail "no start for a name"
-expect 0 cloud --check "$url" --cloud-model "$(printf 'red\033[31m')"
-shows "model red \[31m,"
+start_cloud
+prints "model red \[31m," cloud --check "$url" --cloud-model "$(printf 'red\033[31m')"
 stop_server TERM 0
 
 # A request in progress does not delay the end.
-start --latency 60000 || fail "no start with a latency"
+start_cloud --latency 60000
 "$MIZZLE" cloud --check "$url" --cloud-timeout 50000 >"$dir/check" 2>&1 &
 asker=$!
 sleep 1
@@ -76,13 +69,13 @@ wait $asker || true
 # SIGHUP ends it as SIGTERM does, unless it was ignored, as here under nohup.
 hup=HUP
 [ -z "$(sh -c 'kill -HUP $$; echo ignored' 2>/dev/null)" ] || hup=TERM
-start --fault 403 || fail "no start with a fault"
+start_cloud --fault 403
 refuses 4 403 cloud --check "$url"
 stop_server $hup 0
 
 MIZZLE_SERVE_KEY=sesame-5678
 export MIZZLE_SERVE_KEY
-start || fail "no start with a key of the environment"
+start_cloud
 MIZZLE_SERVE_KEY="sesame 5678"
 refuses 2 'MIZZLE_SERVE_KEY: the API key must be one word' cloud --port 0
 unset MIZZLE_SERVE_KEY
@@ -93,7 +86,7 @@ stop_server TERM 0
 
 if certificate; then
     refused 3 cloud --port 0 --tls-cert "$dir/tls.crt"
-    start --tls-cert "$dir/tls.pem" || fail "no start with TLS"
+    start_cloud --tls-cert "$dir/tls.pem"
     case $url in https://*) ;; *) fail "not https: $url" ;; esac
     refused 4 cloud --check "$url"
     echo nothing >"$dir/empty.crt"
@@ -107,7 +100,7 @@ if certificate; then
 fi
 
 echo "sesame-1234" >"$dir/key"
-start --api-key-file "$dir/key" --latency 20 --seed 3 || fail "no start with a key"
+start_cloud --api-key-file "$dir/key" --latency 20 --seed 3
 refused 4 cloud --check "$url"
 expect 0 cloud --check "$url" --cloud-key-file "$dir/key"
 if grep -q sesame "$dir/out" "$dir/cloud" "$dir/err"; then fail "the key is shown"; fi

@@ -13,6 +13,14 @@ converts() {
     subcommand=
 }
 
+# tells STATUS PATTERN ARGS...: converts, and it says the pattern.
+tells() {
+    code=$1 pattern=$2
+    shift 2
+    converts "$code" "$@"
+    says "$pattern"
+}
+
 # has FILE TEXT: the JSON of mizzle info for the file must contain the text.
 has() {
     expect 0 info "$1" --json --tensors
@@ -43,8 +51,7 @@ converts 0 "$dir/large.gguf" "$dir/x.gguf" --type f16 -q
 large '\000\360\177\107' # 65520
 each 'converts 0 "$dir/large.gguf" "$dir/x.gguf" --type' f32 bf16 q8_0 q4_0
 rm "$dir/x.gguf"
-converts 3 "$dir/large.gguf" "$dir/x.gguf" --type f16
-says 'tensor t.weight: expected values below 65520 for F16, found 65520'
+tells 3 'tensor t.weight: expected values below 65520 for F16, found 65520' "$dir/large.gguf" "$dir/x.gguf" --type f16
 large '\000\000\200\313' # -2^24
 each 'converts 3 "$dir/large.gguf" "$dir/x.gguf" --type' q8_0 q4_0
 converts 0 "$dir/large.gguf" "$dir/x.gguf" --type bf16
@@ -56,28 +63,23 @@ rm "$dir/x.gguf"
 for value in '\000\000\200\177' '\000\000\200\377' '\000\000\300\177'; do # inf, -inf, nan
     large "$value" # its block would be lost
     for type in q8_0 q4_0; do
-        converts 3 "$dir/large.gguf" "$dir/x.gguf" --type $type
-        says 'tensor t.weight: expected finite values'
+        tells 3 'tensor t.weight: expected finite values' "$dir/large.gguf" "$dir/x.gguf" --type $type
     done
 done
-converts 2 "$dir/large.gguf" - --type f16
-says 'expected a file to write, found standard output'
+tells 2 'expected a file to write, found standard output' "$dir/large.gguf" - --type f16
 [ ! -e ./- ] || fail "a file named - was written"
 # What is no model is refused: without an architecture, or of another type.
 large '\000\000\000\000'
 LC_ALL=C sed 's/general.architecture/general.brchitecture/' "$dir/large.gguf" >"$dir/none.gguf"
-converts 3 "$dir/none.gguf" "$dir/x.gguf" --type f16
-says 'general.architecture: expected .*, found none'
-expect 0 info "$dir/none.gguf"
-shows '^no model .*general.architecture: expected .*, found none'
+tells 3 'general.architecture: expected .*, found none' "$dir/none.gguf" "$dir/x.gguf" --type f16
+prints '^no model .*general.architecture: expected .*, found none' info "$dir/none.gguf"
 fails 3 'general.architecture: expected .*, found none' run -m "$dir/none.gguf" -p x
 {
     printf 'GGUF\003\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000'
     printf '\014\000\000\000\000\000\000\000general.type\010\000\000\000'
     printf '\007\000\000\000\000\000\000\000adapter'
 } >"$dir/adapter.gguf"
-converts 3 "$dir/adapter.gguf" "$dir/x.gguf" --type f16
-says 'general.type: expected model, found adapter'
+tells 3 'general.type: expected model, found adapter' "$dir/adapter.gguf" "$dir/x.gguf" --type f16
 [ ! -e "$dir/x.gguf" ] || fail "a refused input left an output"
 for word in 'f32, f16, bf16, q8_0 or q4_0' '-q, --quiet'; do
     "$MIZZLE" convert --help | tr -s ' \n' ' ' | grep -qF -e "$word" || fail "--help has no: $word"
@@ -94,8 +96,7 @@ ln -s ../blob "$dir/folder/generation_config.json"
 echo text >"$dir/folder/merges.txt"
 for out in model.safetensors config.json merges.txt generation_config.json; do
     for path in "$dir/folder/$out" "$dir/link/$out"; do
-        converts 2 "$dir/folder" "$path" --type q8_0
-        says "$out: input and output are the same file"
+        tells 2 "$out: input and output are the same file" "$dir/folder" "$path" --type q8_0
     done
 done
 converts 2 "$dir/folder" "$dir/blob" --type q8_0
@@ -153,8 +154,7 @@ converts 3 "$dir/f32.gguf" "$dir/pipe" --type f32 # only regular files are repla
     exit 0
 ) || exit 1
 [ ! -e "$dir/full.gguf" ] || fail "a file cut short stays"
-converts 3 "$src/model.safetensors" "$dir/x.gguf" --type f32
-says 'config.json'
+tells 3 'config.json' "$src/model.safetensors" "$dir/x.gguf" --type f32
 head -c 900000 "$dir/f32.gguf" >"$dir/cut.gguf"
 converts 3 "$dir/cut.gguf" "$dir/x.gguf" --type f32
 [ ! -e "$dir/x.gguf" ] || fail "a refused input left an output"
@@ -190,8 +190,7 @@ if [ -r "$real/vocab.json" ] && /usr/bin/python3 -c 'import numpy' 2>"$dir/out";
     sed 's/"add_bos_token": false/"add_bos_token": true/; s/"bos_token": null/"bos_token": "<|box_start|>"/
         s/"lstrip": false/"lstrip": true/' "$real/tokenizer_config.json" >"$dir/model/tokenizer_config.json"
     echo '{"eos_token_id":[151645,151643,64,65,66]}' >"$dir/model/generation_config.json"
-    converts 0 "$dir/model" "$dir/ends.gguf" --type q8_0 -q
-    says 'lost: lstrip, rstrip, normalized of 22 tokens'
+    tells 0 'lost: lstrip, rstrip, normalized of 22 tokens' "$dir/model" "$dir/ends.gguf" --type q8_0 -q
     says 'lost: token 66 as an end of text'
     "$MIZZLE" tokenize -m "$dir/model" -p x >"$dir/a" && "$MIZZLE" tokenize -m "$dir/ends.gguf" -p x >"$dir/b"
     same "$dir/a" "$dir/b"

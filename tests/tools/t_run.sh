@@ -6,8 +6,7 @@ escape=$(printf '\033')
 subcommand=run
 
 # By default: the demo pair, its router, the stand-in cloud.
-expect 0 --question 1
-says '^Question:'
+notes '^Question:' --question 1
 says '^reference:'
 says '^[0-9]* tokens, [0-9]* from the cloud ([0-9.]* %), [0-9.]* tokens/s$'
 expect 0 --question 1 --policy always --json --ahead 0
@@ -37,8 +36,7 @@ expect 0 -p x -n -1 -c 20 --policy never --temp 1 --top-p 0 --json
 # Without a cloud.
 expect 0 -m $edge -p 'Question: Where' -n 4
 [ "$(grep -c 'cloud off' "$dir/err")" -eq 1 ] || fail "that the cloud is off is not said once"
-expect 4 -m $edge -p x --policy always
-one_line
+refused 4 -m $edge -p x --policy always
 expect 4 -m $edge -p x --cloud required
 expect 4 -p x --cloud required --cloud-url http://127.0.0.1:1
 expect 0 -p x -n 3 --policy always --cloud-url http://127.0.0.1:1 --json
@@ -50,8 +48,7 @@ expect 0 -p x -n 3 --policy always --cloud-url http://127.0.0.1:1 --json
 expect 0 -p x -n 2 --policy max-prob --threshold 1 --max-cloud-tokens 0 --json
 [ "$(grep -c '"score":[0-9].*"reason":"capped","message":"--max-cloud-tokens is reached"' "$dir/out")" -eq 2 ] ||
     fail "a score that is measured, and the limit"
-expect 0 -p x -n 3 --policy always --cloud-url http://127.0.0.1:1
-[ "$(grep -o '\[fallback:' "$dir/out" | wc -l)" -gt 0 ] || fail "fallback is not marked"
+prints '\[fallback:' -p x -n 3 --policy always --cloud-url http://127.0.0.1:1
 expect 0 -p x -n 3 --policy always --cloud-url http://127.0.0.1:1 --plain
 grep -q 'fallback' "$dir/out" && fail "--plain has marks"
 [ "$(grep -c 'cannot connect: ' "$dir/err")" -eq 1 ] || fail "that the cloud is dead is not said once"
@@ -75,7 +72,7 @@ start_cloud --latency 1
 port=${url##*:}
 stop_cloud
 mkfifo "$dir/lines" || fail "no FIFO"
-from=$dir/lines
+stdin=$dir/lines
 behind --chat --policy always -n 5 --json --cloud-url "$url"
 exec 3>"$dir/lines"
 echo one >&3
@@ -138,7 +135,7 @@ lines() { # COUNT PATTERN: wait until COUNT lines of $dir/out match
 start_cloud --latency 2500
 mkfifo "$dir/in"
 trap '' PIPE
-from=$dir/in
+stdin=$dir/in
 behind --chat --policy always --cloud-url "$url" --ahead 0 --json
 exec 3>"$dir/in"
 echo one >&3
@@ -158,8 +155,7 @@ stop_cloud
 text() { cat "$dir/out"; }
 anew
 each 'alike text --question 2 --policy never --temp 1.5 --seed 5 -q' '' '-t 1'
-expect 0 --question 2 --policy never -q
-shows 'answer is'
+prints 'answer is' --question 2 --policy never -q
 anew
 each 'alike text --question 2 --policy never -q --stop "answer is"' '--stop nothing' "--stop=  --stop="
 [ -s "$dir/out" ] && ! grep -q answer "$dir/out" || fail "a stop string: $(cat "$dir/out")"
@@ -188,49 +184,41 @@ fails 2 'the context that the model was made for' -p "$(cat "$dir/long")" --poli
 # A context beyond what the demo model was made for, wherever a text is opened.
 for args in 'run -p x -c 1025' 'serve -c 1025 --port 0' 'cloud -c 1025 --port 0' 'bench model -d 1024 -n 1' \
     "logits -o $dir/logits --ids 1$(printf '%1024s' | sed 's/ /,1/g')"; do
-    status=0
-    timeout 60 "$MIZZLE" $args >"$dir/out" 2>"$dir/err" || status=$?
-    [ $status -eq 2 ] && [ "$(wc -l <"$dir/err")" -le 2 ] && [ ! -e "$dir/logits" ] || fail "$args: status $status"
-    says 'context: expected at most 1024, the context that the model was made for, found 1'
+    subcommand='' before='timeout 60' fails 2 'context: expected at most 1024, the context that the model was made for, found 1' $args
+    [ "$(wc -l <"$dir/err")" -le 2 ] && [ ! -e "$dir/logits" ] || fail "$args: $(cat "$dir/err")"
 done
-printf 'one\n\n/clear\n/help\ntwo\n/quit\nthree\n' | "$MIZZLE" run --chat --policy never -n 4 --json \
-    >"$dir/out" 2>"$dir/err" || fail "conversation"
+given 'one\n\n/clear\n/help\ntwo\n/quit\nthree\n' \
+    notes '^mizzle run: /help: expected /clear .* or /quit' --chat --policy never -n 4 --json
 [ "$(grep -c '"event":"done"' "$dir/out")" -eq 2 ] || fail "expected two answers"
-says '^mizzle run: /help: expected /clear .* or /quit'
 # The history is what was shown: an answer that stopped before its second token equals one of one.
-stop=$(printf 'one\n' | "$MIZZLE" run --chat --policy never --json -n 2 2>/dev/null |
-    sed -n 's/.*"pos":1,.*"text":"\([^"]*\)".*/\1/p')
+given 'one\n' expect 0 --chat --policy never --json -n 2
+stop=$(sed -n 's/.*"pos":1,.*"text":"\([^"]*\)".*/\1/p' "$dir/out")
 [ -n "$stop" ] || fail "no second token"
 for limit in 1 4; do
-    printf 'one\ntwo\n' | "$MIZZLE" run --chat --policy never --json -n $limit --stop "$stop" \
-        >"$dir/out" 2>"$dir/err" || fail "conversation, -n $limit"
+    given 'one\ntwo\n' expect 0 --chat --policy never --json -n $limit --stop "$stop"
     field prompt_tokens >>"$dir/prompts"
 done
 [ "$(sort -u "$dir/prompts" | wc -l)" -eq 1 ] || fail "a stop string stays in the history"
-printf 'Question' | "$MIZZLE" run --policy never -n 2 -q >"$dir/out" 2>"$dir/err" ||
-    fail "prompt from standard input"
+given Question expect 0 --policy never -n 2 -q
 
 # A text of `echo` is the text of -p, and that its newline is dropped is said.
 expect 0 -p Question --policy never -n 0 --json
 said=$(field prompt_tokens)
 for end in '\n' '\r\n'; do
-    printf "Question$end" | "$MIZZLE" run --policy never -n 0 --json >"$dir/out" 2>"$dir/err"
-    [ "$(field prompt_tokens)" -eq "$said" ] && says '^mizzle: dropped the newline at the end of the prompt'
+    given "Question$end" notes '^mizzle: dropped the newline at the end of the prompt' --policy never -n 0 --json
+    [ "$(field prompt_tokens)" -eq "$said" ] || fail "$end is part of the prompt"
 done
-echo Question | "$MIZZLE" run --policy never -n 0 -q >"$dir/out" 2>"$dir/err"
+given 'Question\n' expect 0 --policy never -n 0 -q
 [ ! -s "$dir/err" ] || fail "-q: $(cat "$dir/err")"
 
 # What cuts an answer is said: -n, or the context, which alone ends an answer of a conversation.
 stopped='^mizzle: stopped after'
-expect 0 --question 1 --policy never -n 4
-says "$stopped 4 tokens, before the text ended: -n N writes more$"
+notes "$stopped 4 tokens, before the text ended: -n N writes more$" --question 1 --policy never -n 4
 expect 0 --question 1 --policy never
 ! grep "$stopped" "$dir/err" || fail "a text that ended by itself was stopped"
 long='--policy never --temp 9'
-expect 0 -p 'Question: Where' $long
-says "$stopped 256 tokens, .*-n N writes more$"
-expect 0 --chat -p 'Question: Where' $long
-says "$stopped 1009 tokens, .*the context is full"
+notes "$stopped 256 tokens, .*-n N writes more$" -p 'Question: Where' $long
+notes "$stopped 1009 tokens, .*the context is full" --chat -p 'Question: Where' $long
 [ "$(grep -c 'the demo pair was not taught to chat' "$dir/err")" -eq 1 ] || fail "this pair was not taught to chat"
 expect 0 --chat -p 'Question: Where' $long -n 300 -q -m $edge
 ! grep -q 'taught\|stopped' "$dir/err" || fail "a named model, and -q: $(cat "$dir/err")"
@@ -242,31 +230,51 @@ each 'refused 2 --cloud off' '--policy none -p x' '--threshold 2 -p x' '--cloud 
 head -c 5000 $edge >"$dir/cut.gguf"
 each 'expect 3 -p x' "-m $dir/none.gguf" "-m $dir/cut.gguf" "-m $edge --router $dir/cut.gguf"
 # A byte order mark is no part of a prompt.
-printf '\357\273\277Name four animals.' | "$MIZZLE" run --policy never -n 4 -q >"$dir/marked" 2>&1
 expect 0 -p 'Name four animals.' --policy never -n 4
-same "$dir/out" "$dir/marked"
-[ -z "$(printf '\357\273\277/quit\n' | "$MIZZLE" run --chat --policy never -n 2 -q 2>/dev/null)" ] ||
-    fail "a byte order mark in a conversation"
+cp "$dir/out" "$dir/plain"
+given '\357\273\277Name four animals.' expect 0 --policy never -n 4 -q
+same "$dir/out" "$dir/plain"
+given '\357\273\277/quit\n' expect 0 --chat --policy never -n 2 -q
+[ ! -s "$dir/out" ] || fail "a byte order mark in a conversation"
 # The longest prompt, plus one byte: the error names the bound.
 dd if=/dev/zero of="$dir/long.txt" bs=1 count=1 seek=67108864 2>/dev/null
-status=0
-"$MIZZLE" run <"$dir/long.txt" >"$dir/out" 2>"$dir/err" || status=$?
-[ $status -eq 3 ] && says ': expected at most 67108864 bytes$' || fail "a prompt that is too long: $status"
+stdin=$dir/long.txt fails 3 ': expected at most 67108864 bytes$'
 rm "$dir/long.txt"
 
 # A terminal gets colour and underline, or marks if colour is not wanted.
 if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; then
-    line="$MIZZLE run --question 1 --policy always -q"
-    TERM=xterm script -qec "$line" /dev/null >"$dir/out" 2>&1 </dev/null
+    # terminal ARGS: run mizzle run on a terminal.
+    terminal() { TERM=${term:-xterm} script -qec "$MIZZLE run $*" /dev/null >"$dir/out" 2>&1; }
+    # behind_terminal ARGS: the same behind the script, as $pid; what is written to 3 is typed.
+    behind_terminal() {
+        : >"$dir/out"
+        terminal "$@" <"$dir/keys" &
+        pid=$!
+        exec 3>"$dir/keys"
+    }
+    # typed PROMPTS SECONDS KEYS: type the keys once so many prompts are shown and the terminal is prepared.
+    typed() {
+        wait_for "[ \$(grep -o '> ' '$dir/out' | wc -l) -ge $1 ]"
+        sleep "$2"
+        printf "$3" >&3
+    }
+    # ended STATUS WHAT: it ends with this status, and has given one answer.
+    ended() {
+        status=0
+        wait $pid || status=$?
+        exec 3>&-
+        [ $status -eq "$1" ] && [ "$(grep -c ' tokens/s' "$dir/out")" -eq 1 ] || fail "$2: status $status, $(cat "$dir/out")"
+    }
+    line='--question 1 --policy always -q'
+    terminal $line </dev/null
     LC_ALL=C grep -q "$escape\[4;36m" "$dir/out" || fail "no colour and underline on a terminal"
     grep -q '\[cloud:' "$dir/out" && fail "marks beside colour"
-    printf 'Question: Where\\\nAnswer:\n/quit\n' |
-        TERM=xterm script -qec "$MIZZLE run --policy never -n 3" /dev/null >"$dir/out" 2>&1
+    printf 'Question: Where\\\nAnswer:\n/quit\n' | terminal --policy never -n 3
     [ "$(grep -c ' tokens/s' "$dir/out")" -eq 1 ] || fail "line by line: expected one answer"
     # Lines are edited where there is libedit: the arrow brings the line before, Ctrl-A goes to its
     # beginning. Without, the model answers these lines.
     ! ldd "$MIZZLE" 2>/dev/null | grep -q libedit || for typed in '/qui\n\033[At\nno\n' 'quit\001/\nno\n'; do
-        printf "$typed" | TERM=xterm script -qec "$MIZZLE run --chat --policy never -n 2" /dev/null >"$dir/out" 2>&1
+        printf "$typed" | terminal --chat --policy never -n 2
         ! grep -q ' tokens/s' "$dir/out" || fail "lines are not edited: $(cat "$dir/out")"
     done
     # Ctrl-C drops a line that is typed, which is known where there is libedit; on an empty line,
@@ -275,50 +283,32 @@ if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; t
     ! ldd "$MIZZLE" 2>/dev/null | grep -q libedit || half='half \003'
     mkfifo "$dir/keys"
     for chat in '' --chat; do
-        : >"$dir/out"
-        TERM=xterm script -qec "$MIZZLE run $chat --policy never -n 2" /dev/null <"$dir/keys" >"$dir/out" 2>&1 &
-        pid=$!
-        exec 3>"$dir/keys"
-        prompts=0 typed=
+        behind_terminal $chat --policy never -n 2
+        prompts=0 last=
         for next in $half '\003' '/help\n' 'one\n' $half '\003' '\003'; do
-            [ "$typed" = half ] || prompts=$((prompts + 1))
-            typed=$next
-            wait_for "[ \$(grep -o '> ' '$dir/out' | wc -l) -ge $prompts ]"
-            sleep 0.2 # the terminal is prepared once the prompt is shown
-            printf "$typed" >&3
+            [ "$last" = half ] || prompts=$((prompts + 1))
+            last=$next
+            typed $prompts 0.2 "$next"
         done
-        wait $pid
-        status=$?
-        exec 3>&-
-        [ $status -eq 130 ] && [ "$(grep -c ' tokens/s' "$dir/out")" -eq 1 ] &&
-            [ "$(grep -c 'Ctrl-C again, Ctrl-D or /quit ends' "$dir/out")" -eq 2 ] &&
-            [ "$(grep -c '/help: expected /clear' "$dir/out")" -eq 1 ] ||
-            fail "$chat: Ctrl-C at the prompt: status $status, $(cat "$dir/out")"
+        ended 130 "$chat: Ctrl-C at the prompt"
+        [ "$(grep -c 'Ctrl-C again, Ctrl-D or /quit ends' "$dir/out")" -eq 2 ] &&
+            [ "$(grep -c '/help: expected /clear' "$dir/out")" -eq 1 ] || fail "$chat: Ctrl-C at the prompt: $(cat "$dir/out")"
     done
     # What is pasted is one prompt, with libedit and without (stderr is no terminal then), and with -q
     # there is a sign that it is waited for.
     for to in '' "2>$dir/err"; do
-        printf '\033[200~one\ntwo\303\251\033[201~ x\n/quit\n' | TERM=xterm script -qec \
-            "$MIZZLE run --policy never -n 1 -q --json $to" /dev/null >"$dir/out" 2>&1
+        printf '\033[200~one\ntwo\303\251\033[201~ x\n/quit\n' | terminal --policy never -n 1 -q --json "$to"
         [ "$(grep -c '"event":"done".*"prompt_tokens":9,' "$dir/out")" -eq 1 ] || fail "pasted lines: $to $(cat "$dir/out")"
         [ "$(cat "$dir/out" "$dir/err" | grep -c '^.*> ')" -gt 0 ] || fail "-q: no sign"
     done
     # Ctrl-C in a paste without an end drops the line, and the next one is answered.
-    : >"$dir/out"
-    TERM=xterm script -qec "$MIZZLE run --policy never -n 2" /dev/null <"$dir/keys" >"$dir/out" 2>&1 &
-    pid=$!
-    exec 3>"$dir/keys"
+    behind_terminal --policy never -n 2
     for next in '\033[200~abc\rdef' '\003' 'one\n' '/quit\n'; do
-        wait_for "[ \$(grep -o '> ' '$dir/out' | wc -l) -ge 1 ]"
-        sleep 0.4 # as above
-        printf "$next" >&3
+        typed 1 0.4 "$next"
     done
-    wait $pid
-    status=$?
-    exec 3>&-
-    [ $status -eq 0 ] && [ "$(grep -c ' tokens/s' "$dir/out")" -eq 1 ] || fail "Ctrl-C in a paste: status $status, $(cat "$dir/out")"
-    for way in NO_COLOR=1 TERM=dumb; do
-        env TERM=xterm $way script -qec "$line" /dev/null >"$dir/out" 2>&1 </dev/null
+    ended 0 "Ctrl-C in a paste"
+    for way in NO_COLOR=1 term=dumb; do
+        (export $way && terminal $line </dev/null)
         LC_ALL=C grep -q "$escape\[" "$dir/out" && fail "$way: colour"
         grep -q '\[cloud:' "$dir/out" || fail "$way: no marks"
     done

@@ -4,11 +4,9 @@
 set -eu
 # Refusals.
 small=weights/milli/vocabulary.gguf
-for ids in 1008 99999999999999999999 -1 x; do
-    status=0
-    message=$(echo $ids | "$MIZZLE" tokenize -m $small --decode 2>&1) || status=$?
-    [ "$status" -eq 2 ] && [ "$(echo "$message" | wc -l)" -eq 1 ]
-    [ $ids != 1008 ] || echo "$message" | grep -q 'id 1008: expected'
+given 1008 refuses 2 'id 1008: expected' tokenize -m $small --decode
+for ids in 99999999999999999999 -1 x; do
+    given $ids refused 2 tokenize -m $small --decode
 done
 refuses 3 vocab.json tokenize -m tests -p x
 

@@ -51,8 +51,7 @@ expect 0 explain -p "$text" -n 4 --policy always --max-cloud-tokens 1 --json
 [ "$(count '"source":"fallback".*"reason":"capped"')" -ge 1 ] || fail "no reason of a fallback"
 
 # The page: the position asked for, in 80 columns, without colour or other control characters.
-expect 0 explain -p "$(printf 'A \033[31mh\tis')" -n 4 --at 5 --layers 0:2
-grep -q "^Position 5: " "$dir/out" || fail "--at 5: another position"
+prints "^Position 5: " explain -p "$(printf 'A \033[31mh\tis')" -n 4 --at 5 --layers 0:2
 LC_ALL=C grep -q '[^ -~]' "$dir/out" && fail "control characters"
 awk 'length($0) > 80 { print; exit 1 }' "$dir/out" || fail "over 80 columns"
 grep -q '^Stopped after 4 tokens, .* -n N writes more$' "$dir/out" || fail "not said that it stopped"
@@ -69,8 +68,7 @@ for limit in 0 1; do
     ! grep -q '"decided":"' "$dir/out" || fail "--json: the share of a threshold of $limit"
 done
 full=$(awk 'BEGIN { for (i = 0; i < 1020; i++) printf "is " }')
-expect 0 explain -p "$full" -n 50
-grep -q '^Stopped after 4 tokens, .* the context is full$' "$dir/out" || fail "a full context"
+prints '^Stopped after 4 tokens, .* the context is full$' explain -p "$full" -n 50
 expect 0 explain -p "$text" -n 1 --output "$dir/page.html"
 [ "$(ls -l "$dir/page.html" | cut -c1-10)" = -rw------- ] || fail "--output: others may read it"
 expect 0 explain --question 1
@@ -84,8 +82,7 @@ for line in '' '--cloud-tokens 8'; do
     expect 0 explain --question 1 --json $line
     written | cmp -s - "$dir/run" || fail "--question $line: another answer than that of run"
 done
-expect 0 explain --question 1 -n 2 --policy never
-grep -q 'where the small model was least sure' "$dir/out" || fail "--policy never: not the least sure"
+prints 'where the small model was least sure' explain --question 1 -n 2 --policy never
 expect 0 explain --question 1 -n 2 --at 40
 for part in 'Position 40: ' 'Then comes ' 'The residual stream' 'Where the heads of layer 2 look' \
     'What the small model would write' 'The score of mlp is '; do
