@@ -356,8 +356,7 @@ static void test_network(void)
 static void test_required(void)
 {
     struct serving alone;
-    const struct serve_options o = { .parallel = 8 };
-    serving_open(&alone, &o, SERVING_CLOUD);
+    serving_open(&alone, &(struct serve_options){ .parallel = 8 }, SERVING_CLOUD);
     stand_in_close(alone.cloud);
     alone.cloud = NULL;
 #define REQUIRED(stream, cloud)                                                                  \
@@ -434,8 +433,7 @@ static void test_limit(void)
 
 int main(void)
 {
-    const struct serve_options o = { .parallel = 8 };
-    serving_open(&server, &o, SERVING_CLOUD);
+    serving_open(&server, &(struct serve_options){ .parallel = 8 }, SERVING_CLOUD);
     test_texts();
     test_policies();
     test_bias();

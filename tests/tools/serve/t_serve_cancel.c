@@ -57,9 +57,8 @@ static void finish(int fd)
  * and while the cloud is asked, clients that leave cost none. */
 static void test_waiting(void)
 {
-    const struct serve_options o = { .parallel = 2, .queue = 2 };
     long passes[3], stopped;
-    serving_open(&server, &o, SERVING_CLOUD);
+    serving_open(&server, &(struct serve_options){ .parallel = 2, .queue = 2 }, SERVING_CLOUD);
     stand_in_set_latency(server.cloud, 10000);
     for (int i = 0; i < 2; i++) { /* the second time with its prompt in the slot, as later */
         passes[0] = count("passes_total");
@@ -105,9 +104,8 @@ static uint64_t arrived(void)
 static void test_charged(void)
 {
     enum { LIMIT = 3, CLIENTS = 6 };
-    const struct serve_options o = { .parallel = 1 };
     serving_limit = LIMIT + 1; /* one is asked for as the server is found out */
-    serving_open(&server, &o, SERVING_CLOUD);
+    serving_open(&server, &(struct serve_options){ .parallel = 1 }, SERVING_CLOUD);
     stand_in_set_latency(server.cloud, 10000);
     for (int i = 0; i < CLIENTS; i++) {
         const uint64_t before = arrived();
@@ -131,11 +129,10 @@ static void test_charged(void)
 static void test_uncharged(void)
 {
     enum { CLIENTS = 3 };
-    const struct serve_options o = { .parallel = 1 };
     unsigned port;
     int silent = loopback(&port, -1); /* refuses until it listens, and never answers */
     serving_limit = CLIENTS - 1;
-    serving_open_with(&server, &o, port, NULL);
+    serving_open_with(&server, &(struct serve_options){ .parallel = 1 }, port, NULL);
     serving_limit = UINT64_MAX;
     CHECK(!listen(silent, 64));
     for (int i = 0; i < CLIENTS; i++) {
@@ -200,11 +197,10 @@ static void test_writing(void)
 
 int main(void)
 {
-    const struct serve_options o = { .parallel = 1 };
     test_waiting();
     test_charged();
     test_uncharged();
-    serving_open(&server, &o, SERVING_ALONE);
+    serving_open(&server, &(struct serve_options){ .parallel = 1 }, SERVING_ALONE);
     test_reading();
     test_writing();
     serving_close(&server);

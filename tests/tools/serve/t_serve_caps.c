@@ -71,6 +71,11 @@ static struct rude *begin(const struct part *p)
     return rude_open(serve);
 }
 
+/* The cloud is asked for most tokens. */
+#define ALL_BUT_SURE(o)     \
+    (o).policy = "entropy"; \
+    (o).threshold = 0.99
+
 /* What is asked of it: of the library's struct and of serve's. */
 #define OF_SERVER(o, p, r)          \
     (o).cloud_url = rude_url(r);    \
@@ -143,15 +148,16 @@ static void test_library(const struct part *p, bool input)
     rude_close(r);
 }
 
+static const struct serve_options two = { .parallel = 2, .queue = 2 };
+
 /* Let a server that requires its cloud write until it is at the limit. */
 static void test_serve(const struct part *p)
 {
-    const struct serve_options so = { .parallel = 2, .queue = 2 };
     struct serving server = { 0 };
     struct rude *r = begin(p);
     struct routing_options o = of_serve(p, r);
     o.max_cloud_tokens = LIMIT;
-    serving_open_for(&server, &so, &o);
+    serving_open_for(&server, &two, &o);
     for (int i = 0; i < TEXTS; i++) {
         serving_postf(&server, RAW,
                       "{\"prompt\":\"%d bells\",\"max_tokens\":2,\"mizzle\":{"
@@ -167,11 +173,10 @@ static void test_serve(const struct part *p)
 /* A text's own limit. */
 static void test_text(const struct part *p)
 {
-    const struct serve_options so = { .parallel = 2, .queue = 2 };
     struct serving server = { 0 };
     struct rude *r = begin(p);
     struct routing_options o = of_serve(p, r);
-    serving_open_for(&server, &so, &o);
+    serving_open_for(&server, &two, &o);
     serving_postf(&server, RAW,
                   "{\"prompt\":\"bells\",\"max_tokens\":30,\"mizzle\":{\"policy\":"
                   "\"always\",\"max_cloud_tokens\":%d}}",
@@ -191,12 +196,6 @@ static bool carry(const struct rude_request *r)
     return rude_carry(r, stand_in_port(cloud), true, moved);
 }
 
-/* Forget what has passed until now, such as the client's first look at the server. */
-static void forget(void)
-{
-    moved[0] = moved[1] = 0;
-}
-
 /* Compare what a text says that it has moved with what has passed. On a busy machine a call may
  * take longer than the 200 ms for which a text waits, and is then seen with the next one: *late. */
 static void same(const char *who, size_t i, uint64_t up, uint64_t down, size_t *late)
@@ -211,14 +210,12 @@ static void same(const char *who, size_t i, uint64_t up, uint64_t down, size_t *
 /* The small model with the proxy as its cloud, decoding ahead. */
 static void test_served_bytes(void)
 {
-    const struct serve_options so = { .parallel = 2, .queue = 2 };
     struct routing_options mo = of_serve(&parts[0], proxy);
     struct serving server = { 0 };
     size_t late = 0;
-    mo.policy = "entropy";
-    mo.threshold = 0.99;
-    serving_open_for(&server, &so, &mo);
-    forget();
+    ALL_BUT_SURE(mo);
+    serving_open_for(&server, &two, &mo);
+    moved[0] = moved[1] = 0; /* without the look at the server */
     for (size_t i = 0; i < BYTE_TEXTS; i++) {
         json_t *got = serving_postf(
             &server, RAW, "{\"prompt\":\"%zu bells in a\",\"max_tokens\":%zu}", i, 3 + i % 8);
@@ -235,15 +232,14 @@ static void test_library_bytes(void)
     struct mizzle *m;
     char text[40];
     size_t late = 0;
-    o.policy = "entropy";
-    o.threshold = 0.99;
+    ALL_BUT_SURE(o);
     for (size_t i = 0; i < BYTE_TEXTS; i++) {
         struct mizzle_stats stats = { .size = sizeof(stats) };
         const struct mizzle_prompt p = { .size = sizeof(p), .text = text };
         snprintf(text, sizeof(text), "%zu bells in a", i);
         o.max_tokens = 3 + i % 8;
         CHECK(mizzle_open(&m, &o, NULL) == MIZZLE_OK);
-        forget();
+        moved[0] = moved[1] = 0;
         CHECK(mizzle_generate(m, &p, NULL, NULL, &stats, NULL) == MIZZLE_OK);
         same("library", i, stats.bytes_up, stats.bytes_down, &late);
         CHECK(mizzle_close(m) == MIZZLE_OK);

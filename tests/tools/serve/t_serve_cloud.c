@@ -141,13 +141,12 @@ static void test_return(void)
 
 int main(void)
 {
-    const struct serve_options o = { .parallel = TEXTS };
     struct child first, second;
     serving_need_pair();
     child_start(&first, cloud, &(unsigned){ LATENCY_MS });
     child_start(&second, cloud, &(unsigned){ 0 });
     unsigned port = begin(&first, 0);
-    serving_open_with(&server, &o, port, NULL);
+    serving_open_with(&server, &(struct serve_options){ .parallel = TEXTS }, port, NULL);
     test_killed(&first);
     CHECK(begin(&second, port) == port);
     test_return();

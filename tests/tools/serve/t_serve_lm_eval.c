@@ -311,7 +311,6 @@ int main(void)
 {
     static const char *const kvs[] = { "f32", "f16", "q8" };
     static struct pair all[PAIRS];
-    const struct serve_options o = { .parallel = 8 };
     const struct engine_options mo = { .model = serving_model, .threads = 1 };
     struct engine engine;
     serving_need_pair();
@@ -320,7 +319,7 @@ int main(void)
     vocab = engine.model->config.vocab;
     test_collisions();
     for (size_t k = 0; k < sizeof(kvs) / sizeof(kvs[0]); k++) {
-        serving_open_with(&server, &o, 0, kvs[k]);
+        serving_open_with(&server, &(struct serve_options){ .parallel = 8 }, 0, kvs[k]);
         for (size_t i = 0; i < PAIRS; i++)
             prepare(&all[i], i, kvs[k]);
         test_completions(all);

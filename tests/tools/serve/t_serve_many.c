@@ -17,8 +17,7 @@ static struct serving server;
 
 static void test_many(enum serving_cloud cloud, size_t variants, size_t requests)
 {
-    const struct serve_options o = { .parallel = 8 };
-    serving_open(&server, &o, cloud);
+    serving_open(&server, &(struct serve_options){ .parallel = 8 }, cloud);
     size_t kinds = clients_learn(server.port, variants), before = descriptors();
     size_t rude = clients_run(server.port, CLIENTS, requests / 5);
     size_t kb = resident_kb(getpid());
@@ -49,9 +48,8 @@ static void test_full(void)
 {
     static const char endless[] =
         "{\"prompt\":\"Once upon\",\"max_tokens\":900,\"n\":16,\"ignore_eos\":true}";
-    const struct serve_options o = { .parallel = 1, .queue = 1 };
     int fd[2];
-    serving_open(&server, &o, SERVING_ALONE);
+    serving_open(&server, &(struct serve_options){ .parallel = 1, .queue = 1 }, SERVING_ALONE);
     json_t *all = serving_post(&server, RAW,
                                "{\"prompt\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\"],\"max_tokens\":2,"
                                "\"n\":4}");
@@ -82,13 +80,12 @@ static void *stream(void *arg)
  * a large model of the same process in flight, too. */
 static void test_close(enum serving_cloud cloud)
 {
-    const struct serve_options o = { .parallel = 4 };
     pthread_t threads[16];
     size_t says = 0;
     struct http_client_reply *r = calloc(16, sizeof(*r));
     CHECK(r);
     streamed = cloud == SERVING_LOCAL ? routed : forever;
-    serving_open(&server, &o, cloud);
+    serving_open(&server, &(struct serve_options){ .parallel = 4 }, cloud);
     for (size_t i = 0; i < 16; i++)
         CHECK(pthread_create(&threads[i], NULL, stream, &r[i]) == 0);
     while (clients_metric(server.port, "streams_total") < 16)

@@ -258,17 +258,24 @@ static void expect(int status, const char *code, const char *method, const char 
               server.head);
 }
 
+/* Return the head, n times the item, and the end. The caller frees it. */
+static char *filled(const char *head, const char *item, size_t n, const char *end)
+{
+    struct buf body = { 0 };
+    CHECK(buf_str(&body, head));
+    while (n--)
+        CHECK(buf_str(&body, item));
+    CHECK(buf_add(&body, end, strlen(end) + 1));
+    return body.p;
+}
+
 /* A prompt that does not fit is refused with both counts; one that just fits is not. */
 static void test_length(void)
 {
-    char *body = calloc(1, 1 << 16);
-    CHECK(body);
-    for (int extra = 0; extra < 2; extra++) {
-        size_t at = (size_t)sprintf(body, "{\"max_tokens\":5,\"prompt\":[5");
-        for (int i = 1; i < 1024 + extra; i++)
-            at += (size_t)sprintf(body + at, ",5");
-        strcpy(body + at, "]}");
+    for (size_t extra = 0; extra < 2; extra++) {
+        char *body = filled("{\"max_tokens\":5,\"prompt\":[5", ",5", 1023 + extra, "]}");
         json_t *reply = serving_post(&server, RAW, body);
+        free(body);
         if (extra) {
             const char *said = json_string_value(serving_at(reply, "error.message"));
             CHECK(server.status == 400 &&
@@ -280,7 +287,6 @@ static void test_length(void)
             CHECK(json_integer_value(serving_at(reply, "usage.completion_tokens")) == 1);
         }
     }
-    free(body);
 }
 
 /* The files of the page, and what their headers forbid a browser. */
@@ -335,11 +341,7 @@ static void test_unread(void)
     enum { IDS = 20000 };
     struct serve *s = server.serve;
     const size_t text = 1000000, most = (size_t)1 << 20;
-    char *body = calloc(1, most + 100);
-    CHECK(body);
-    size_t n = (size_t)sprintf(body, "{\"prompt\":\"");
-    memset(body + n, 'a', text);
-    strcpy(body + n + text, "\"}");
+    char *body = filled("{\"prompt\":\"", "a", text, "\"}");
     int fd = http_client_open(server.port);
     http_client_put(fd, "POST", "/tokenize", NULL, body, strlen(body));
     CHECK(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 60000) == 1);
@@ -352,22 +354,19 @@ static void test_unread(void)
     expect(200, NULL, "POST", RAW, NULL, "{" P "}");
     atomic_fetch_sub(&s->held, SERVE_ANSWERS - 20 * text);
     close(fd);
+    free(body);
     for (int i = 0; atomic_load(&s->held); i++) {
         CHECK(i < 60000);
         rest_us(1000);
     }
-    memset(body + n, 'a', most);
-    strcpy(body + n + most, "\"}");
+    body = filled("{\"prompt\":\"", "a", most, "\"}");
     expect(400, "invalid_value", "POST", "/tokenize", NULL, body);
-    n = (size_t)sprintf(body, "{\"tokens\":[0");
-    for (size_t i = 0; i < most / 8; i++) /* of nine bytes each */
-        n += (size_t)sprintf(body + n, ",999");
-    strcpy(body + n, "]}");
+    free(body);
+    body = filled("{\"tokens\":[0", ",999", most / 8, "]}"); /* of nine bytes each */
     expect(400, "invalid_value", "POST", "/detokenize", NULL, body);
-    n = (size_t)sprintf(body, "{\"tokens\":[1005");
-    for (size_t i = 1; i < IDS; i++) /* of 13 bytes each, which take 40 times as many */
-        n += (size_t)sprintf(body + n, ",1005");
-    strcpy(body + n, "]}");
+    free(body);
+    /* Of 13 bytes each, which take 40 times as many. */
+    body = filled("{\"tokens\":[1005", ",1005", IDS - 1, "]}");
     for (int fits = 0; fits < 2; fits++) {
         const size_t room = IDS * (fits ? 530 : 510);
         atomic_fetch_add(&s->held, SERVE_ANSWERS - room);
@@ -397,21 +396,20 @@ static size_t tree_mb(const char *path, const char *key, size_t clients)
 {
     enum { OBJECTS = 1300000 };
     int fd[6];
-    struct buf body = { 0 };
-    CHECK(clients <= 6 && buf_str(&body, "{\"") && buf_str(&body, key) && buf_str(&body, "\":[{}"));
-    for (size_t i = 0; i < OBJECTS; i++)
-        CHECK(buf_str(&body, ",{}"));
-    CHECK(buf_str(&body, "]}"));
+    char head[40];
+    CHECK(clients <= 6);
+    snprintf(head, sizeof(head), "{\"%s\":[{}", key);
+    char *body = filled(head, ",{}", OBJECTS, "]}");
     for (size_t i = 0; i < clients; i++) {
         fd[i] = http_client_open(server.port);
-        http_client_put(fd[i], "POST", path, NULL, body.p, body.n);
+        http_client_put(fd[i], "POST", path, NULL, body, strlen(body));
     }
     for (size_t i = 0; i < clients; i++) {
         struct http_client_reply *r = http_client_read(fd[i], 60000);
         CHECK(r->status == 400);
         close(fd[i]);
     }
-    buf_free(&body);
+    free(body);
     size_t most = status_kb("VmHWM:") >> 10;
     printf("%s, %zu clients: at most %zu MiB\n", path, clients, most);
     return most;
@@ -420,8 +418,7 @@ static size_t tree_mb(const char *path, const char *key, size_t clients)
 /* A tree of JSON takes a hundred times its text, so one that is too large is not even begun. */
 static void test_tree(void)
 {
-    const struct serve_options o = { .parallel = 1 };
-    serving_open(&server, &o, SERVING_ALONE);
+    serving_open(&server, &(struct serve_options){ .parallel = 1 }, SERVING_ALONE);
     CHECK(SANITIZED || tree_mb("/tokenize", "prompt", 4) < 200);
     CHECK(SANITIZED || tree_mb("/detokenize", "tokens", 4) < 200);
     CHECK(SANITIZED || tree_mb(CHAT, "messages", 6) < 200);
@@ -432,8 +429,7 @@ static void test_tree(void)
 static void test_key(void)
 {
     const char *key = "Authorization: Bearer sesame\r\n";
-    const struct serve_options o = { .listen.key = "sesame" };
-    serving_open(&server, &o, SERVING_ALONE);
+    serving_open(&server, &(struct serve_options){ .listen.key = "sesame" }, SERVING_ALONE);
     expect(200, NULL, "GET", "/health", NULL, NULL);
     expect(401, "invalid_api_key", "GET", "/v1/models", NULL, NULL);
     expect(401, "invalid_api_key", "GET", "/mizzle/info", NULL, NULL);
@@ -451,9 +447,8 @@ static void test_key(void)
 /* While the model is loaded all but the page says so. */
 static void test_loading(void)
 {
-    const struct serve_options o = { .parallel = 1 };
     server = (struct serving){ 0 };
-    CHECK(serve_open(&server.serve, &o, NULL) == OK);
+    CHECK(serve_open(&server.serve, &(struct serve_options){ .parallel = 1 }, NULL) == OK);
     server.port = (unsigned)strtoul(strrchr(serve_url(server.serve), ':') + 1, NULL, 10);
     expect(503, "loading", "GET", "/health", NULL, NULL);
     CHECK(strstr(server.head, "Retry-After: 1"));
@@ -467,9 +462,8 @@ static void test_loading(void)
 
 int main(void)
 {
-    const struct serve_options o = { .parallel = 8 };
     test_tree(); /* first: the process has taken nothing yet */
-    serving_open(&server, &o, SERVING_CLOUD);
+    serving_open(&server, &(struct serve_options){ .parallel = 8 }, SERVING_CLOUD);
     test_rows();
     test_words();
     test_length();

@@ -277,9 +277,8 @@ static void test_request(size_t i)
 
 int main(void)
 {
-    const struct serve_options o = { .parallel = 8 };
     json_set_alloc_funcs(malloc, free); /* those that can fail */
-    serving_open(&server, &o, SERVING_ALONE);
+    serving_open(&server, &(struct serve_options){ .parallel = 8 }, SERVING_ALONE);
     test_changed();
     for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
         test_request(i);
