@@ -10,8 +10,8 @@
 #define IDS(a, b, c, d)           ID(a, ""), ID(b, ""), ID(c, ""), ID(d, "")
 #define JSON(name, says, text)    ROW(name, ERR_NET, says, CLOSE, ENDS text)
 #define AS(name, code, says, row) ROW(name, code, says, CLOSE, NULL, .fault = row)
-#define EVENTS(name, code, says, then, text) \
-    ROW(name, code, says, then, STREAM text, .stream = true)
+#define EVENTS(name, code, says, then, ...) \
+    ROW(name, code, says, then, STREAM __VA_ARGS__, .stream = true)
 #define L32 "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
 /* The fields of all dialects; each dialect has its own way to state the finish reason. */
 #define ALL(ids, openai, sglang)                                                                  \
@@ -20,31 +20,30 @@
     ",\"content\":\"\",\"stop\":true,\"stop_type\":\"eos\"}"
 
 const struct matrix_row matrix_bodies[] = {
-    ROW("end of text, called length", OK, "", CLOSE,
-        ENDS ALL("[42]", "\"length\"", "{\"type\":\"length\",\"length\":1}")),
-    ROW("end of text, called stop", OK, "", CLOSE,
-        ENDS ALL("[42]", "\"stop\"", "{\"type\":\"stop\",\"matched\":42}")),
-    ROW("no reason", OK, "", CLOSE, ENDS ALL("[42]", "null", "null")),
+    FINE("end of text, called length",
+         ENDS ALL("[42]", "\"length\"", "{\"type\":\"length\",\"length\":1}")),
+    FINE("end of text, called stop",
+         ENDS ALL("[42]", "\"stop\"", "{\"type\":\"stop\",\"matched\":42}")),
+    FINE("no reason", ENDS ALL("[42]", "null", "null")),
     ROW("ended without a token", ERR_NET, "without a token", CLOSE,
         ENDS ALL("[]", "\"stop\"", "{\"type\":\"stop\",\"matched\":42}")),
-    ROW("aborted, or text alone", ERR_NET, "", CLOSE,
+    BAD("aborted, or text alone",
         ENDS ALL("\"\"", "\"abort\"", "{\"type\":\"abort\",\"message\":\"no\"}")),
     ROW("text without ids", ERR_REMOTE, "without token ids", CLOSE,
         ENDS "{\"choices\":[{\"text\":\"x\"}],\"text\":\"x\",\"content\":\"x\"}"),
-    ROW("a zero byte in the text", OK, "", CLOSE,
-        ENDS
+    FINE(
+        "a zero byte in the text", ENDS
         "{\"choices\":[{\"text\":\"\\u0000\",\"token_ids\":[42]}],\"output_ids\":[42],\"meta_info\""
         ":{\"completion_tokens\":1},\"content\":\"\\u0000\",\"tokens\":[42],\"stop\":true}"),
-    ROW("two choices", ERR_NET, "", CLOSE,
+    BAD("two choices",
         ENDS "{\"choices\":[{\"token_ids\":[42]},{\"token_ids\":[42]}],\"output_ids\":[[42],[42]],"
              "\"tokens\":[[42],[42]]}"),
-    ROW("no choice", ERR_NET, "", CLOSE, ENDS "{\"choices\":[],\"output_ids\":[],\"tokens\":[]}"),
-    ROW("the prompt in front", OK, "", CLOSE, ENDS W, .ids = "[8,9,42]"),
+    BAD("no choice", ENDS "{\"choices\":[],\"output_ids\":[],\"tokens\":[]}"),
+    FINE("the prompt in front", ENDS W, .ids = "[8,9,42]"),
     AS("the whole prompt in front", OK, "", "prompt-in-front"),
     ROW("another prompt in front", ERR_NET, "found 3", CLOSE, ENDS W, .ids = "[8,8,42]"),
     ROW("more than the prompt in front", ERR_NET, "found 5", CLOSE, ENDS W, .ids = "[6,7,8,9,42]"),
-    ROW("the prompt in front, count missing", ERR_NET, "", CLOSE,
-        ENDS ALL("[8,9,42]", "null", "null")),
+    BAD("the prompt in front, count missing", ENDS ALL("[8,9,42]", "null", "null")),
     ROW("error as success", ERR_NET, "over", CLOSE,
         ENDS "{\"error\":{\"message\":\"over\\nloaded\"}}"),
     AS("error with status 200", ERR_NET, "the engine is dead", "error-200"),
@@ -138,16 +137,13 @@ const struct matrix_row matrix_bodies[] = {
     EVENTS("an event with text alone", ERR_REMOTE, "without token ids", CLOSE,
            "data: {\"choices\":[{\"text\":\"x\"}],\"text\":\"x\",\"content\":\"x\"}\n\n"),
     EVENTS("HTML as events", ERR_NET, "without a token", CLOSE, "<html>\n\n</html>\n\n"),
-    ROW("a stream, then silence", OK, "", SILENT, STREAM E, .stream = true),
-    ROW("silent before the first event", ERR_NET, "in time", SILENT, STREAM, .stream = true,
-        .late = true),
-    ROW("silent in the first event", ERR_NET, "in time", SILENT, STREAM "data: {", .stream = true,
-        .late = true),
-    ROW("an event without its end", ERR_NET, "longer than", FLOOD, STREAM "data: ", .flood = "x",
-        .stream = true),
-    ROW("events without a token for ever", ERR_NET, "longer than", FLOOD, STREAM,
-        .flood = ": comment\n\n", .stream = true),
-    ROW("a whole reply in place of a stream", OK, "", CLOSE, ENDS W, .stream = true),
+    EVENTS("a stream, then silence", OK, "", SILENT, E),
+    EVENTS("silent before the first event", ERR_NET, "in time", SILENT, "", .late = true),
+    EVENTS("silent in the first event", ERR_NET, "in time", SILENT, "data: {", .late = true),
+    EVENTS("an event without its end", ERR_NET, "longer than", FLOOD, "data: ", .flood = "x"),
+    EVENTS("events without a token for ever", ERR_NET, "longer than", FLOOD, "",
+           .flood = ": comment\n\n"),
+    FINE("a whole reply in place of a stream", ENDS W, .stream = true),
     ROW("HTML in place of a stream", ERR_NET, "<html>", CLOSE, ENDS "<html>", .stream = true),
     ROW("500 in place of a stream", ERR_NET, "500", CLOSE,
         "HTTP/1.1 500 Oops\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n" E,

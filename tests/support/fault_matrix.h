@@ -36,6 +36,10 @@ struct matrix_row {
         __VA_ARGS__                                                                              \
     }
 
+/* One that is no answer, and one that is, after which the server closes the connection. */
+#define BAD(kind, ...)  ROW(kind, ERR_NET, "", CLOSE, __VA_ARGS__)
+#define FINE(kind, ...) ROW(kind, OK, "", CLOSE, __VA_ARGS__)
+
 /* Each ends with a row without name. */
 extern const struct matrix_row matrix_replies[], matrix_bodies[];
 

@@ -34,9 +34,9 @@ struct rude {
     pthread_t acceptor;
     struct connection at[CONNECTIONS];
     atomic_bool stop;
+    atomic_uint connections, requests, seen[MAX_LAST];
     pthread_mutex_t lock; /* of what follows */
     struct rude_part part;
-    unsigned connections, requests, seen[MAX_LAST];
     char latest[MAX_REQUEST];
 };
 
@@ -211,9 +211,9 @@ static bool get(struct rude_request *r, char *text, bool half)
         r->length += (size_t)got;
         text[r->length] = 0;
     } while (half ? r->length < HALF : !parse(r));
-    pthread_mutex_lock(&s->lock);
     s->requests++;
     r->seen = s->seen[r->last]++;
+    pthread_mutex_lock(&s->lock);
     memcpy(s->latest, text, r->length + 1);
     pthread_mutex_unlock(&s->lock);
     return true;
@@ -266,9 +266,7 @@ static void *accept_all(void *arg)
         if (fd < 0)
             continue;
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-        pthread_mutex_lock(&s->lock);
         s->connections++;
-        pthread_mutex_unlock(&s->lock);
         struct connection *c = vacant(s);
         CHECK(c);
         c->server = s;
@@ -328,36 +326,26 @@ void rude_play(struct rude *s, enum rude_mode mode, const char *bytes)
     rude_part(s, &(struct rude_part){ .mode = mode, .bytes = bytes });
 }
 
-/* Read a counter under the lock. */
-static unsigned locked(struct rude *s, const unsigned *counter)
-{
-    pthread_mutex_lock(&s->lock);
-    unsigned n = *counter;
-    pthread_mutex_unlock(&s->lock);
-    return n;
-}
-
 unsigned rude_connections(struct rude *s)
 {
-    return locked(s, &s->connections);
+    return s->connections;
 }
 
 unsigned rude_requests(struct rude *s)
 {
-    return locked(s, &s->requests);
+    return s->requests;
 }
 
 unsigned rude_seen(struct rude *s, unsigned last)
 {
-    return locked(s, &s->seen[last]);
+    return s->seen[last];
 }
 
 void rude_forget(struct rude *s)
 {
-    pthread_mutex_lock(&s->lock);
     s->connections = s->requests = 0;
-    memset(s->seen, 0, sizeof(s->seen));
-    pthread_mutex_unlock(&s->lock);
+    for (size_t i = 0; i < MAX_LAST; i++)
+        s->seen[i] = 0;
 }
 
 void rude_latest(struct rude *s, char *out, size_t cap)

@@ -17,12 +17,8 @@ enum rude_mode {
     RUDE_FLOOD   /* send, then `flood` until the client goes (at most 128 MiB) */
 };
 
-enum rude_when {
-    RUDE_WHOLE,
-    RUDE_ACCEPT,
-    RUDE_HALF
-}; /* after a request; on connect; after 16
-      bytes of a request */
+/* After a request; on connect; after 16 bytes of a request. */
+enum rude_when { RUDE_WHOLE, RUDE_ACCEPT, RUDE_HALF };
 
 struct rude_part {
     enum rude_mode mode;
