@@ -115,19 +115,25 @@ static inline size_t descriptors(void)
     return n;
 }
 
-/* Call print and return what it printed on stdout, at most a MiB - 1, in static storage. */
-static inline const char *printed(void (*print)(void))
+/* Return what the file has, from its beginning, at most a MiB - 1, in static storage; close it. */
+static inline const char *slurp_closed(FILE *f)
 {
     static char text[1 << 20];
+    rewind(f);
+    text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+    fclose(f);
+    return text;
+}
+
+/* Call print and return what it printed on stdout, as slurp_closed does. */
+static inline const char *printed(void (*print)(void))
+{
     FILE *f = tmpfile();
     int kept = dup(STDOUT_FILENO);
     CHECK(f && kept >= 0 && fflush(stdout) == 0 && dup2(fileno(f), STDOUT_FILENO) >= 0);
     print();
     CHECK(fflush(stdout) == 0 && dup2(kept, STDOUT_FILENO) >= 0 && close(kept) == 0);
-    rewind(f);
-    text[fread(text, 1, sizeof(text) - 1, f)] = 0;
-    fclose(f);
-    return text;
+    return slurp_closed(f);
 }
 
 #endif

@@ -38,7 +38,7 @@ static const struct command cmd = {
 };
 
 /* What the last call of parse printed. */
-static char said[8192];
+static const char *said;
 
 /* Parse words as `as` does and capture stdout and stderr in `said`. */
 static int parse_as(const struct command *as, int *nargs, char **argv)
@@ -48,19 +48,12 @@ static int parse_as(const struct command *as, int *nargs, char **argv)
         argc++;
     FILE *f = tmpfile();
     CHECK(f);
-    fflush(stdout);
-    fflush(stderr);
     int out = dup(1), err = dup(2);
-    CHECK(dup2(fileno(f), 1) == 1 && dup2(fileno(f), 2) == 2);
+    CHECK(fflush(stdout) == 0 && dup2(fileno(f), 1) == 1 && dup2(fileno(f), 2) == 2);
     int status = options_parse(as, argc, argv, nargs);
     fflush(stdout);
-    fflush(stderr);
-    CHECK(dup2(out, 1) == 1 && dup2(err, 2) == 2);
-    close(out);
-    close(err);
-    rewind(f);
-    said[fread(said, 1, sizeof(said) - 1, f)] = '\0';
-    fclose(f);
+    CHECK(dup2(out, 1) == 1 && dup2(err, 2) == 2 && close(out) == 0 && close(err) == 0);
+    said = slurp_closed(f);
     return status;
 }
 

@@ -26,7 +26,7 @@ static const char *heard(int terminal)
     return said;
 }
 
-static int test_terminal(void)
+int main(void)
 {
     int terminal = posix_openpt(O_RDWR | O_NOCTTY), kept = dup(STDERR_FILENO), none[2];
     if (terminal < 0 || grantpt(terminal) || unlockpt(terminal))
@@ -74,9 +74,4 @@ static int test_terminal(void)
     CHECK(quiet);
     CHECK(shows && wipes && once);
     return 0;
-}
-
-int main(void)
-{
-    return test_terminal();
 }

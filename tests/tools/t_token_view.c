@@ -5,8 +5,6 @@
 #include "tests/support/test.h"
 #include "tools/run/json_events.h"
 
-static char said[4096];
-
 /* Show text, byte by byte; sources[i] is 'c' for the cloud, 'f' for fallback, else the edge. */
 static const char *show(enum token_view_style style, const char *const *stops, const char *text,
                         const char *sources)
@@ -30,10 +28,7 @@ static const char *show(enum token_view_style style, const char *const *stops, c
     };
     CHECK(token_view_token(&s, &end));
     token_view_end(&s);
-    rewind(f);
-    said[fread(said, 1, sizeof(said) - 1, f)] = '\0';
-    fclose(f);
-    return said;
+    return slurp_closed(f);
 }
 
 static void expect(const char *found, const char *wanted)
