@@ -3,7 +3,6 @@
  * Source    Vaswani et al., Attention Is All You Need (arXiv 1706.03762), section 3.2.1; in blocks
  *           with a running maximum as in Dao et al., FlashAttention (arXiv 2205.14135), section
  *           3.1.
- *
  * Formula   For each row i of q[nq][hd16], over the keys j < seen = min(nk, first + i / per):
  *
  *               s[j] = dot(q[i], key j) * scale, with a virtual vector (the head of kernels.h)
@@ -16,10 +15,8 @@
  *           k[(j / 16 * hd16 + d) * 16 + j % 16]. Values are rows: v[j * hd16 + d]
  *           (kernels/kv.h). Nothing is divided by sum yet: a later block may bring a larger
  *           maximum, and attn_merge joins the two.
- *
  * Measure   The time of 7 rows and of 56 at 64 keys: which rows share their keys, and what does
  *           that save? Why are keys stored in columns and values in rows?
- *
  * Solution  attn in kernels/scalar.c, then kernels/attn.h, once for all lengths of vectors. */
 #include "tests/exercises/exercise.h"
 

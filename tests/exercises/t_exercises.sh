@@ -2,15 +2,10 @@
 # The exercises as a learner meets them: each skeleton compiles without a warning and says that it is
 # not written; what the project does passes, and a mistake in each is found (known.c). All in a
 # folder of links to this tree, so that nobody's exercises/ is touched.
+. tests/support/shell.sh
 root=$(pwd)
 BUILD=$(cd "${BUILD:-build}" && pwd) || exit 1
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir" "$BUILD/exercises"' EXIT
-fail() {
-    echo "t_exercises: $*" >&2
-    tail -n 20 "$dir/log" >&2
-    exit 1
-}
+trap 'cleanup; rm -rf "$BUILD/exercises"' EXIT
 for f in Makefile kernels weights model net router tools; do ln -s "$root/$f" "$dir/$f"; done
 mkdir "$dir/build" "$dir/tests" && ln -s "$root"/tests/* "$dir/tests/"
 rm "$dir/tests/exercises" && cp -r tests/exercises "$dir/tests/"

@@ -3,16 +3,10 @@
 # session ends with is so, where it does not depend on the clock. Of times it is only seen that they
 # are there. The blocks of a session run in one shell, those of answers.md behind them, in a folder
 # of links to this tree, and in the sizes below.
+. tests/support/shell.sh
 root=$(pwd)
-MIZZLE=$(realpath "${MIZZLE:-build/mizzle}") BUILD=$(realpath "${BUILD:-build/x86_64-release}")
-case ${BUILD##*/} in x86_64-release) ;; *) echo "SKIP: the text is about x86_64-release" && exit 77 ;; esac
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-fail() {
-    echo "t_sessions: $*" >&2
-    tail -n 20 "$dir/log" >&2
-    exit 1
-}
+MIZZLE=$(realpath "$MIZZLE") BUILD=$(realpath "${BUILD:-build/x86_64-release}")
+case ${BUILD##*/} in x86_64-release) ;; *) skip "the text is about x86_64-release" ;; esac
 for f in Makefile README.md kernels weights model net router tools; do ln -s "$root/$f" "$dir/$f"; done
 mkdir -p "$dir/build/${BUILD##*/}" "$dir/tests" && ln -s "$root"/tests/* "$dir/tests/"
 ln -s "$BUILD"/* "$dir/build/${BUILD##*/}/" && rm -f "$dir/build/${BUILD##*/}/exercises"
