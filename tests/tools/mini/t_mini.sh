@@ -86,12 +86,7 @@ grep -q '\[fallback: ' "$dir/out" || fail "no fallback"
 
 # What it cannot do ends it with one line.
 rejects() {
-    status=0
-    want=$1
-    shift
-    "$mini" "$@" >"$dir/out" 2>"$dir/err" || status=$?
-    [ $status -eq 1 ] && [ ! -s "$dir/out" ] || fail "mini $*: status $status"
-    says "$want"
+    (MIZZLE=$mini && fails 1 "$@" && [ ! -s "$dir/out" ]) || fail "mini: $*"
 }
 rejects usage
 rejects usage --none $edge x
