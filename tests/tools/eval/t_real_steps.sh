@@ -100,24 +100,14 @@ if "${PYTHON:-/usr/bin/python3}" -c 'import numpy' 2>/dev/null; then
     # Labels that are unpacked are no samples: those need their hidden states, until routers have learnt them.
     head -n 2 "$REAL/split/csqa/train.jsonl" >"$REAL/split/claim/train.jsonl"
     export FORM=rule SLICES=2
-    # claim.sh asks an older program, which has --tap; this one has the final state alone.
-    cat >"$dir/older" <<'END'
-#!/bin/sh
-for word; do
-    shift
-    case $word in --tap | final) ;; *) set -- "$@" "$word" ;; esac
-done
-exec "$PROGRAM" "$@"
-END
-    chmod +x "$dir/older"
-    PROGRAM=$MIZZLE MIZZLE=$dir/older TEXTS=2 expect 0 --steps long-gain-1-2
+    TEXTS=2 expect 0 --steps long-gain-1-2
     TEXTS=2 expect 0 --dry-run long-gain-1-2
     says ' done$'
     rm "$REAL/claim/long/gain-1-2.done"
     TEXTS=2 expect 0 --dry-run long-gain-1-2
     says ' ready$'
     mkdir -p "$WEIGHTS/long"
-    for router in first gain gain-ens gain-none gain-none-ens divergent divergent-ens combined context; do
+    for router in first gain gain-ens gain-none gain-none-ens divergent divergent-ens combined-ens context; do
         : >"$WEIGHTS/long/$router.safetensors"
     done
     TEXTS=2 expect 0 --dry-run long-gain-1-2

@@ -3,15 +3,15 @@
 # with long-: CommonsenseQA in the chosen form first, then in form reason, then GSM8K. They keep in
 # real/claim: answers of a set in SET/NAME.csv, their settings and thresholds in SET/NAME.jsonl, both
 # of the calibration questions in SET/loop-NAME, and the thresholds that these give in SET/aim-*; the
-# labels of samples without their hidden states in SET/*.tar.xz. explore.csv and curve.csv are beside
-# forms.csv, routers in $WEIGHTS/long. So another machine goes on where one has ended.
+# labels of samples without their hidden states in SET/*.tar.xz. curve.csv is beside forms.csv, and so
+# is explore.csv, whose step left with the states of earlier layers; routers are in $WEIGHTS/long. So
+# another machine goes on where one has ended.
 #
 # $FORM is a wording of forms/ until forms.csv names the chosen one. $SEED is the first one of all
-# trainings (1). $SLICES are numbers of texts: samples up to each have a folder. $TAP, $WIDTH,
-# $WIDTH_NONE, $TEXTS_2 and $TAPS replace what stands below. Where a router is made anew, what is
+# trainings (1). $SLICES are numbers of texts: samples up to each have a folder. $WIDTH, $WIDTH_NONE
+# and $TEXTS_2 replace what stands below. Where a router is made anew, what is
 # kept of its answers has to go first: eval refuses to go on with another one.
-tap=${TAP:-final}
-taps=${TAPS:-12,16,final} # that are tried
+tap=final # the state that routers read
 width_gain=${WIDTH:-64}
 texts_2=${TEXTS_2:-400} # of round 2
 width_none=${WIDTH_NONE:-64}
@@ -56,13 +56,7 @@ plan_claim() {
     depends=$(cat tools/results/real/parts.sh)
     step long-split 1 '' "$split/measure.jsonl" sh tools/results/real/parts.sh "$source" \
         "$data/csqa/dev_rand_split.jsonl" "$data/csqa/touched.txt" "$split"
-    every=$texts
-    [ "$texts" -le 400 ] || texts=400
-    gathers explore "$claim_needs" gain $taps
-    explored=$texts explore_needs=$gathered_steps texts=$every
-    gathers gain-1 "$claim_needs" gain $tap
-    depends="$asks $explored explore"
-    step long-explore 20 "$explore_needs $(echo "$explore_needs" | sed s/explore/gain-1/g)" '' explore
+    gathers gain-1 "$claim_needs" gain
     needed=''
     for count in $slices; do
         [ "$count" -le "$texts" ] || continue
@@ -89,7 +83,7 @@ plan_claim() {
     for arm in ends position; do alone $arm $whole ''; done
     for arm in joints gain-ens gain-none-ens; do arm $arm 1 $whole; done
     read_claim gsm8k
-    gathers gain-1 "$claim_needs" gain $tap
+    gathers gain-1 "$claim_needs" gain
     claim_arms gain combined
     alone random $whole $target
 }
@@ -105,10 +99,10 @@ claim_arms() { # NAME...
         step long-scores-first "$minutes" "$claim_needs long-train-first" '' score first
         every=$texts
         [ "$texts" -le "$texts_2" ] || texts=$texts_2
-        gathers gain-2 "$round_1 long-scores-first" gain $tap
+        gathers gain-2 "$round_1 long-scores-first" gain
         texts=$every
         round_2=$gathered_steps labelled="gain-1 gain-2"
-        gathers divergent "$claim_needs" divergent $tap
+        gathers divergent "$claim_needs" divergent
         other=$gathered_steps
     fi
     for arm in ends position; do alone $arm $whole ''; done
@@ -151,19 +145,18 @@ reads() { # NAME FILE: print the policy that reads the router of this name
 minutes_of() { minutes=$(figure '%d' "0.99 + $1 * $2 / 60"); } # ANSWERS SECONDS
 
 # Plan samples, a folder for each slice of the texts; gathered_steps are the steps.
-gathers() { # KIND NEEDS LABELS TAP
+gathers() { # KIND NEEDS LABELS
     first=0 gathered_steps=''
     for last in $slices; do
         [ "$last" -le "$texts" ] || last=$texts
         [ $first -lt "$last" ] || break
-        depends="$asks $1 $first $last $3 $4 $rollouts"
+        depends="$asks $1 $first $last $3 $tap $rollouts"
         [ "$1" != gain-2 ] || depends="$depends $width_gain $many"
         minutes_of $((last - first)) $seconds_text
         file=$learnt/$1-$last.done
         ! has_learnt || file='' # its routers are here
-        [ "$1" != explore ] || [ ! -s "$kept/explore.csv" ] || file=$kept/explore.csv
         step "$prefix-$1-$last" "$minutes" "$2" "$file" \
-            gather "$1" $first "$last" "$3" "$4"
+            gather "$1" $first "$last" "$3"
         gathered_steps="$gathered_steps $prefix-$1-$last" first=$last
     done
 }
@@ -174,10 +167,10 @@ has_learnt() { # true if all routers of the set are here
     done
 }
 
-gather() { # KIND FIRST LAST LABELS TAP
-    kind=$1 into=$learnt/$1-$3 limits='' light=$kept/$set/$(echo "$1" | sed s/explore/gain-1/)-$3.tar.xz
+gather() { # KIND FIRST LAST LABELS
+    kind=$1 into=$learnt/$1-$3 limits='' light=$kept/$set/$1-$3.tar.xz
     mkdir -p "$learnt" "$kept/$set" && sed -n "$(($2 + 1)),${3}p" "$split/train.jsonl" >"$into.jsonl" || return
-    set -- --labels "$4" --tap "$5" --data "$into.jsonl" -o "$into"
+    set -- --labels "$4" --data "$into.jsonl" -o "$into"
     if [ "$kind" = gain-2 ]; then # by the ensemble of round 1, at the target
         set -- --router "$taught/first.safetensors" \
             --threshold "$(sed -n "s/^$target,.*,//p" "$kept/$set/aim-scores-first")" "$@"
@@ -221,23 +214,6 @@ said() { # FILE COLUMNS
             return match($0, "\"" name "\": *[0-9.]+") ? substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 3) + 0 : ""
         }
         /"recall"/ { printf "%s,%d,%s,%s,%s\n", row, ++n, of("differ_auc"), of("spoils_auc"), of("recall") }'
-}
-
-# Compare taps and widths on the same texts. Who reads explore.csv sets tap, width_gain, width_none.
-explore() {
-    echo head,tap,width,seed,auc_differ,auc_spoils,recall65 >"$kept/explore.csv.new" || return
-    for choice in ${CHOICES:-gain-32 gain-64 gain-128 gain-256 gain-none-16 gain-none-32 gain-none-64}; do
-        for kind in explore gain-1; do
-            case $kind,$choice in explore,gain-none-*) continue ;; esac
-            of=$tap
-            [ $kind = gain-1 ] || of=$(echo "$taps" | tr , /)
-            # shellcheck disable=SC2046
-            teach "$learnt/choice" $(samples_to "$explored" $kind) --head "${choice%-*}" \
-                --width "${choice##*-}" --repeats "$few" || return
-            said "$learnt/choice" "${choice%-*},$of,${choice##*-}" >>"$kept/explore.csv.new"
-        done
-    done
-    mv "$kept/explore.csv.new" "$kept/explore.csv"
 }
 
 # Train on the first texts, and let the first training route the part for choosing: at its own
