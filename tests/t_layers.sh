@@ -84,9 +84,9 @@ at_most() { # NAME MOST: lines of the files on stdin
 names() { find "$@" -type f; } # of .c .h .sh .js .py, as find is told
 names tools/lab router/learn model/train -name '*.[ch]' >"${list=$(mktemp)}" && at_most laboratory 21370 <"$list"
 names tests -regex '.*[.]\([ch]\|sh\|js\|py\)' >"$list" && at_most tests 45500 <"$list"
-names tools/lab -name '*.py' >"$list" && at_most Python 2595 <"$list"
+names tools/lab -name '*.py' >"$list" && at_most Python 2605 <"$list"
 names .ci tools -name '*.sh' >"$list" && at_most shell 4240 <"$list"
-names README.md kernels weights model net router tools tests -name '*.md' >"$list" && at_most words 36560 -w <"$list"
+names README.md kernels weights model net router tools tests -name '*.md' >"$list" && at_most words 36580 -w <"$list"
 rm -f "$list"
 
 # A folder can be taken in at a glance.

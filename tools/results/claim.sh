@@ -7,24 +7,26 @@ HEADER=part,form,policy,trainings,questions,never,right,always,routed,routed_low
 
 claim_items() { unpacked "$1/$2.csv" >"$here/$(basename "$1")-$2.csv" && echo "$here/$(basename "$1")-$2.csv"; } # FOLDER NAME
 
-claim_rows() {
-    set --
+claim_rows() { # NAME: claim, or above, whose intervals need no questions that calibrate
+    set -- "--$1"
     for asked in measure,long dev,long measure,reason measure,gsm8k; do
         folder=$results/real/claim/${asked#*,} loops=$results/real/claim/${asked#*,}
         [ $asked != dev,long ] || folder=$results/real/claim/dev
         is_kept "$folder/ends.csv" || continue
         set -- "$@" --of $asked
         for name in $(names_in "$folder" | grep -v ^loop-); do set -- "$@" "$(claim_items "$folder" "$name")"; done
-        ! names_in "$loops" | grep -q ^loop- || set -- "$@" --calibration
+        [ "$1" = --claim ] && names_in "$loops" | grep -q ^loop- || continue
+        set -- "$@" --calibration
         for name in $(names_in "$loops" | grep ^loop-); do set -- "$@" "$(claim_items "$loops" "$name")"; done
     done
-    [ $# -gt 0 ] || { echo "no answers in $results/real/claim" >&2 && exit 77; }
+    [ $# -gt 1 ] || { echo "no answers in $results/real/claim" >&2 && exit 77; }
     numpy || { echo "no numpy for $python" >&2 && exit 77; }
-    "$python" -B tools/lab/study/claim.py --csv "$here/rows.csv" "$@"
-    columns "$HEADER" <"$here/rows.csv"
+    rows=$here/$1.csv && shift
+    "$python" -B tools/lab/study/claim.py --csv "$here/--claim.csv" --above "$here/--above.csv" "$@"
+    columns "$HEADER" <"$rows"
 }
 
-jobs() { job claim_rows; }
+jobs() { job claim_rows claim; }
 
 # Draw whatever rows there are.
 draws() {

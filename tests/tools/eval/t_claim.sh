@@ -18,6 +18,11 @@ same "$dir/j.csv" "$dir/out"
 [ "$(cut -d, -f3 "$dir/out" | tr '\n' ' ')" = 'policy always mlp mlp never ' ] || fail "$(cat "$dir/out")"
 awk -F, 'NR > 1 { right = $7 - $6 - ($15 - $16) / 100; if (right > 1e-5 || right < -1e-5 || NF != 19) { print; bad = 1 } }
     END { exit bad || NR != 5 }' "$dir/out" || fail "right less never is not what was rescued less spoiled"
+# What a router by gain is above: every other policy but never and always.
+awk -F, -v OFS=, '$6 == "mlp" { $6 = "mlp=gain"; $10 = 1 } 1' "$dir/items" >"$dir/gain" # all are right
+sed -n '1p; /,mlp,/p' "$dir/items" >"$dir/mlp"
+study 0 --of measure,demo "$dir/gain" "$dir/mlp" --above "$dir/above"
+[ "$(cut -d, -f3-5 "$dir/above" | tr '\n' ' ')" = 'policy,other,above gain,mlp,0.250000 gain,mlp,0.000000 ' ] || fail "$(cat "$dir/above")"
 # A threshold from the scores, for the texts of one.
 study 0 --threshold 0.05 "$dir/j"
 threshold=$(sed -n 's/.*"calibrated":"mlp","share":0.05,.*"threshold":\([0-9.]*\).*/\1/p' "$dir/j")

@@ -231,9 +231,15 @@ for page in . results; do
     says $page "$(claimed "%'d" gain-ens questions 1 | sed 's/^\([0-9]\)\([0-9]\{3\}\)$/\1,\2/') questions"
 done
 says results "never has $(claimed %.1f gain-ens never) % right and always $(claimed %.1f gain-ens always) %"
-for policy in gain-ens gain-none-ens; do
+for policy in gain-ens gain-none-ens combined-ens; do
     says results "| $(claimed %.1f $policy right) % | $(claimed %.2f $policy routed) % ($(claimed %.2f $policy routed_low) to $(claimed %.2f $policy routed_high)) | $(claimed_more $policy) |"
 done
+above() { # POLICY: how far gain-ens is above it, and the interval
+    awk -F, -v of="$1" '$1 "," $2 "," $3 "," $4 == "measure,long,gain-ens," of {
+        printf "%.1f points (%.1f to %.1f)", 100 * $5, 100 * $6, 100 * $7 }' "$results/real/above.csv"
+}
+says results "above position by $(above position)"
+says results "level with combined-ens: $(above combined-ens)"
 says results "| $(claimed %.1f position right) % | $(claimed %.2f position routed) % | $(claimed_more position) |"
 closes() { echo "closes $(of "$1" %.0f pgr) % of the gap ($(of "$1" %.0f pgr_low) to $(of "$1" %.0f pgr_high))"; } # POLICY
 says results "With one token in eighteen \`mix\` makes $(of mlp=mix %.0f relative_gain) % more answers right"

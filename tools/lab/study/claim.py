@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """claim.py - what policies gain over the small model alone, and which answers they change.
 
-Usage: claim.py [--csv FILE] {--of PART,FORM [--calibration] ANSWERS...}...
+Usage: claim.py [--csv FILE] [--above FILE] {--of PART,FORM [--calibration] ANSWERS...}...
        claim.py --threshold SHARE JOURNAL...
 
 ANSWERS are journals of `eval --jsonl` or files of items (answers.py) with never, always and policies,
@@ -16,11 +16,11 @@ one file, so one training. Intervals (95 %) draw concepts, the same for all poli
                         questions, too, where they are given
   gain                  right / never - 1
   rescued, spoiled      of a hundred answers, those wrong under never and right here; the reverse
-  wasted                of a hundred answers, those with a token of the large model whose verdict is
-                        that of never. All three are the answers in which the large model wrote.
+  wasted                of a hundred answers, those with the large model's tokens and never's verdict
   above_none            of gain and gain-*: right less that of gain-none and gain-none-*, of as many
                         trainings, at an equal share of the tokens (figures.py, equal)
 
+--above writes how far gain and gain-* are above each other policy at its share, with the interval.
 --threshold prints, of each policy with scores, the threshold below which this share of the tokens
 lies. These texts were written at another one, so eval must write them at the new one.
 """
@@ -39,6 +39,7 @@ import figures as f
 COLUMNS = ("part,form,policy,trainings,questions,never,right,always,routed,routed_low,routed_high,"
            "gain,gain_low,gain_high,rescued,spoiled,wasted,above_none,above_none_low")
 ENDINGS = "", "_low", "_high"
+GAIN = re.compile("gain(?!-none)(-.*)?$")
 
 
 class Part:
@@ -84,19 +85,27 @@ class Part:
         one["wasted"] = 100 * (asked & (now == before)).mean()
         return one
 
+    def above(self, one, other):
+        """Return how far a row is above another one at its share, and the interval."""
+        q = self.questions(one["row"], other["row"])
+        models = [q.of(m, "answer") if m else None for m in (self.never, self.always)]
+        level = f.equal(q.of(one["row"], "answer"), q.of(other["row"], "answer"), *models)
+        return q.interval(level / q.items)
+
     def above_none(self, one):
         """Return how far a gain router is above the one without hidden states, and the low end."""
-        head, dash, rest = one["policy"].partition("-")
-        other = "gain-none" + dash + rest
-        others = [r for r in self.rows if r["policy"] == other and r["row"].beside(one["row"]) and
-                  r["trainings"] == one["trainings"]]
-        if head != "gain" or rest.startswith("none") or not others:
-            return np.nan, np.nan
-        none = min(others, key=lambda r: abs(r["routed"] - one["routed"]))["row"]
-        q = self.questions(one["row"], none)
-        models = [q.of(m, "answer") if m else None for m in (self.never, self.always)]
-        level = f.equal(q.of(one["row"], "answer"), q.of(none, "answer"), *models)
-        return q.interval(level / q.items)[:2]
+        other = one["policy"].replace("gain", "gain-none", 1)
+        others = [r for r in self.rows if GAIN.match(one["policy"]) and r["policy"] == other and
+                  r["row"].beside(one["row"]) and r["trainings"] == one["trainings"]]
+        nearest = min(others, key=lambda r: abs(r["routed"] - one["routed"]), default=None)
+        return self.above(one, nearest)[:2] if nearest else (np.nan, np.nan)
+
+    def lines_above(self):
+        gains = [r for r in self.rows if GAIN.match(r["policy"])]
+        for one, other in itertools.product(gains, self.rows):
+            if one is not other and 0 < other["routed"] < 1 and one["row"].beside(other["row"]):
+                names = self.name, self.form, one["policy"], other["policy"]
+                yield ",".join([*names, *f.fields(self.above(one, other))])
 
 
 def line(one):
@@ -128,7 +137,7 @@ def thresholds(share, paths):
 
 
 def main(args):
-    options, groups, words = dict.fromkeys(("--csv", "--threshold")), [], iter(args)
+    options, groups, words = dict.fromkeys(("--csv", "--above", "--threshold")), [], iter(args)
     loose = into = []
     for word in words:
         if word == "--of":
@@ -151,10 +160,17 @@ def main(args):
             raise f.Refused(2, "expected --of PART,FORM and files of answers, found "
                                f"{' '.join(loose) or name or 'none'}")
     parts = [Part(*name.split(","), *files) for name, *files in groups]
-    text = dict.fromkeys((COLUMNS, *(line(r) for part in parts for r in part.rows)))
+    write(options["--csv"] or 1, COLUMNS, (line(r) for part in parts for r in part.rows))
+    if options["--above"]:
+        write(options["--above"], "part,form,policy,other,above,above_low,above_high",
+              (x for part in parts for x in part.lines_above()))
+
+
+def write(path, header, lines):
+    """Write a table; a row that is there twice, as never of two groups of a part is, once."""
     try:
-        with open(options["--csv"] or 1, "w", encoding="utf-8") as out:
-            out.writelines(x + "\n" for x in text)  # never of two groups of a part is one row
+        with open(path, "w", encoding="utf-8") as out:
+            out.writelines(x + "\n" for x in dict.fromkeys((header, *lines)))
     except OSError as e:
         raise f.Refused(1, f"{e.filename}: {e.strerror}")
 

@@ -1,7 +1,6 @@
 """labels.py - keep a collection of samples in little space: without its hidden states.
 
-Labels cost hours, the hidden states of the same texts minutes. `mizzle router collect` computes them
-again for a folder that lacks them, so the labels alone are kept.
+Labels cost hours, hidden states minutes. `mizzle router collect` adds these to a folder without.
 
 Usage: labels.py pack FOLDER FILE    write the shards of a finished collection into FILE (tar, xz)
        labels.py unpack FILE FOLDER  make a folder of them, into which is collected
