@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "router/features.h"
 #include "router/router_internal.h"
 #include "weights/weights.h"
 
@@ -43,11 +44,13 @@ static int read_text(char *out, size_t room, const char *key, const struct weigh
     return OK;
 }
 
-/* Refuse another hidden state than the final one, which is the default. */
-static int check_tap(const struct weights *w, const char *path, struct err *err)
+/* Refuse another hidden state than the final one, which is the default, if f reads one. */
+static int check_tap(const struct router_form *f, const struct weights *w, const char *path,
+                     struct err *err)
 {
     struct str s;
-    if (!weights_str(w, "tap", &s) || (s.n == 5 && !memcmp(s.p, "final", 5)))
+    bool reads = f->deep || (f->width && f->dim != (f->ncontexts ? (size_t)FEATURES : 0));
+    if (!reads || !weights_str(w, "tap", &s) || (s.n == 5 && !memcmp(s.p, "final", 5)))
         return OK;
     return err_set(err, ERR_FORMAT, "%s: metadata tap: expected final, found \"%.*s\"", path,
                    s.n < 64 ? (int)s.n : 64, s.p);
@@ -95,7 +98,7 @@ int router_meta_read(struct router_form *f, const struct weights *w, const char 
     struct router_about *a = &f->about;
     int rc = read_high(f, w, path, err);
     if (rc == OK)
-        rc = check_tap(w, path, err);
+        rc = check_tap(f, w, path, err);
     if (rc == OK)
         rc = read_number(&f->has_threshold, &f->threshold, "threshold", w, path, err);
     if (rc == OK)

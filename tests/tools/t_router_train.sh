@@ -77,7 +77,17 @@ ends 0 explain --question 1 --router "$dir/m.safetensors"
 shows 'these add to the mean of the sums of all members:'
 ends 0 explain --question 1 --router "$dir/m.safetensors" --json
 shows '"sums":"the mean of the sums of all members"'
+# One text with any threads and kernels, in step and ahead, and explain finds the same scores.
+line="--question 4 -n 30 --json --router $dir/m.safetensors --threshold 0.9"
+anew
+each 'alike tokens run $line' '--ahead 0' '-t 2' '--isa scalar -t 1'
+grep -q cloud "$dir/first" && grep -q edge "$dir/first" || fail "members: $(cat "$dir/first")"
+sed -n 's/.*"token".*"score":\([0-9.e-]*\),.*/\1/p' "$dir/first" >"$dir/scores"
+ends 0 explain $line
+sed -n 's/^{"pos":.*"score":\([0-9.e-]*\),"verdict".*/\1/p' "$dir/out" | tail -n "$(wc -l <"$dir/scores")" |
+    paste "$dir/scores" - | awk '!NF || ($1 - $2) ^ 2 > 1e-14 { exit 1 }' || fail "members: explain"
 train="router train -q --samples $dir/s -o $dir/never --head"
+refuses 2 'width: expected at most 4096, found 1152921504606846977' $train mix --members 16 --width 1152921504606846977
 refuses 2 'expected at most 4000000 bytes in a file of several members, found ' $train mix --members 16 --width 1000
 refuses 2 'expected samples of labels gain, found match in ' $train gain
 

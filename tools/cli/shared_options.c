@@ -83,12 +83,10 @@ const struct option_group cloud_option_rows = {
           "Ask the large model at this server (default: MIZZLE_CLOUD_URL; without it, the file "
           "of --cloud-model or the demo pair's large model answers in this process)" },
         { "--cloud", NULL, OPTION_STR, &shared_options.cloud, "MODE",
-          "Set what happens if the cloud fails: auto keeps the small model's token (`mizzle eval` "
-          "counts it, but not in a journal), required ends the run with status 4, and a text of "
-          "`mizzle serve` with an error; off does not use the cloud (default: required for `mizzle "
-          "eval`, "
-          "`router collect` and `router calibrate`, of which the last two refuse auto; else "
-          "auto)" },
+          "Set what happens if the cloud fails: auto keeps the small model's token, required ends "
+          "the run with status 4, in `mizzle serve` the text with an error; off does not use the "
+          "cloud (default: auto; required for `mizzle eval`, which refuses off, and auto with "
+          "--jsonl, and for `router collect` and `router calibrate`, which refuse both)" },
         { "--cloud-api", NULL, OPTION_STR, &shared_options.cloud_api, "NAME",
           "Speak openai, sglang or llamacpp; auto asks the server (default: auto)" },
         OPTION_END,

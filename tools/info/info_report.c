@@ -133,6 +133,8 @@ static void put_router(struct report *r)
             say(r, "mean of %zu members, ", f.members);
         say(r, "reads %zu values of tap ", f.hidden);
         say_text(r, f.tap);
+        if (f.hidden && !(f.tap.n == 5 && !memcmp(f.tap.p, "final", 5)))
+            say(r, ", which `mizzle run` refuses,");
         if (f.features)
             say(r, " and %zu features", f.features);
     }

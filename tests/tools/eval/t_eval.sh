@@ -83,6 +83,8 @@ run 3 --policy never --questions 2 --jsonl "$dir/no/folder" -q
 
 run 0 --task ppl --questions 10 --json -q
 is "$(field ppl) >= 1 && $(field tokens) > 100 && $(field accuracy) > 0.5 && $(field accuracy) < 1"
+run 2 --policy mlp --target-routed 0:0.1
+run 2 --policy ''
 run 0 --task ppl --questions 2 -q
 grep -q '^| ppl | bits/byte | foreseen | tokens ' "$dir/out" && [ "$(wc -l <"$dir/out")" -eq 3 ] || fail "no table: $(cat "$dir/out")"
 printf 'Every flower is found in the garden. Every fish is found in the lake.\n%.0s' 1 2 3 4 5 6 7 8 >"$dir/text"

@@ -107,7 +107,7 @@ if "${PYTHON:-/usr/bin/python3}" -c 'import numpy' 2>/dev/null; then
     TEXTS=2 expect 0 --dry-run long-gain-1-2
     says ' ready$'
     mkdir -p "$WEIGHTS/long"
-    for router in first gain gain-ens gain-none gain-none-ens divergent divergent-ens combined-ens context; do
+    for router in first gain-ens gain-none-ens divergent-ens combined-ens context; do
         : >"$WEIGHTS/long/$router.safetensors"
     done
     TEXTS=2 expect 0 --dry-run long-gain-1-2

@@ -739,8 +739,7 @@ static uint32_t pick(void)
  * The router is a network of two layers that has learnt, from the hidden states of many texts, at
  * which tokens the small model errs. Its score = sigmoid(w2 . max(0, w1 x + b1) + b2), from 0 to 1,
  * is how sure it is that the small model's next token can stand. Below a threshold the cloud writes
- * the token. It lies beside the model, NAME.router.safetensors for NAME.gguf: a length; a header of
- * that length, in JSON; the numbers of w1, b1, w2 and b2, in this order. */
+ * the token. NAME.router.safetensors, beside NAME.gguf, has a header of JSON, and w1, b1, w2, b2. */
 static struct {
     struct array w1, w2;
     const float *b1, *b2;
@@ -759,7 +758,8 @@ static void read_router(const char *model)
     size_t n = take_number(&f, 8);
     memcpy(header = make(n, 1), take(&f, n), n);
     const char *at = strstr(header, w1), *limit = strstr(header, "\"threshold\":");
-    if (!at || n % 4 || strstr(header, "\"high\"") || strstr(header, "\"post_attn\"") ||
+    if (!at || n % 4 || strstr(header, "\"high\"") ||
+        strstr(header, "\"tap\":") != strstr(header, "\"tap\":\"final\"") ||
         sscanf(at + strlen(w1), "%zu,%zu],\"data_offsets\":[0,%zu", &width, &cols, &end) != 3 ||
         cols != m.hidden || width > MOST || (size_t)(f.end - f.at) != 4 * (width * (cols + 2) + 1))
         die("%s: not a router of two layers for this model; see router/router_form.c", path);

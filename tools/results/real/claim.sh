@@ -42,7 +42,7 @@ read_claim() { # SET: long and dev (the chosen form), reason, gsm8k
         ;;
     esac
     set=claim/$1 target=0.06 prefix=long-$1 learnt=$work/claim/long taught=$weights/long learner=long
-    learners='first gain gain-ens gain-none gain-none-ens divergent divergent-ens combined-ens context'
+    learners='first gain-ens gain-none-ens divergent-ens combined-ens context'
     [ "$1" != long ] || prefix=long
     [ "$1" != gsm8k ] || learnt=$work/claim/gsm8k taught=$weights/gsm8k learner=long-gsm8k learners='gain gain-ens'
     aims=$kept/$set aimer=$prefix # where the thresholds are
@@ -124,8 +124,7 @@ claim_arms() { # NAME...
             arm context 1 $whole
             continue
             ;;
-        long,combined) ;;
-        *) learns $arm $head "$from" "$width" $runs '' "$sources" ;;
+        long-gsm8k,*) learns $arm $head "$from" "$width" $runs '' "$sources" ;;
         esac
         learns $arm-ens $head "$from" "$width" '' $runs "$sources"
         arm $arm-ens 1 $whole
