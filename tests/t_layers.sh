@@ -82,7 +82,7 @@ at_most() { # NAME MOST: lines of the files on stdin
     [ "$lines" -le "$2" ] || { echo "$1: $lines, at most $2" && bad=1; }
 }
 names() { find "$@" -type f; } # of .c .h .sh .js .py, as find is told
-names tools/lab router/learn model/train -name '*.[ch]' >"${list=$(mktemp)}" && at_most laboratory 21370 <"$list"
+names tools/lab router/learn model/train -name '*.[ch]' >"${list=$(mktemp)}" && at_most laboratory 21380 <"$list"
 names tests -regex '.*[.]\([ch]\|sh\|js\|py\)' >"$list" && at_most tests 45500 <"$list"
 names tools/lab -name '*.py' >"$list" && at_most Python 2605 <"$list"
 names .ci tools -name '*.sh' >"$list" && at_most shell 4240 <"$list"

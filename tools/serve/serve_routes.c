@@ -144,11 +144,13 @@ void serve_routes_read(struct serve_exchange *x)
 
 bool serve_routes_hold(struct serve_exchange *x, size_t n)
 {
-    size_t all = atomic_fetch_add(&x->s->held, n) - x->held;
-    bool fine = n <= SERVE_ANSWERS && all <= SERVE_ANSWERS - n;
-    atomic_fetch_sub(&x->s->held, fine ? x->held : n);
-    x->held = fine ? n : x->held;
-    return fine;
+    size_t all = atomic_load(&x->s->held);
+    do /* giving back never fails */
+        if (n > x->held && (n > SERVE_ANSWERS || all - x->held > SERVE_ANSWERS - n))
+            return false;
+    while (!atomic_compare_exchange_weak(&x->s->held, &all, all - x->held + n));
+    x->held = n;
+    return true;
 }
 
 /* Print the line of --log. Its last field is the only one with blanks. */

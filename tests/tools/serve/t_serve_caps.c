@@ -1,13 +1,16 @@
 /* What a server was asked for, counted by the server: no more than --max-cloud-tokens and
  * --max-cloud-input, and as many tokens as the ledger says, whatever becomes of the calls. The
  * bytes of the ledger are those that a proxy in front of the cloud sees. With the library, and with
- * requests to `mizzle serve` that require the cloud. */
+ * requests to `mizzle serve` that require the cloud. And the room for answers is given back. */
+#include <pthread.h>
+
 #include "router/mizzle.h"
 #include "router/routing.h"
 #include "tests/support/rude.h"
 #include "tests/support/serving.h"
 #include "tests/support/test.h"
 #include "tools/lab/stand_in/stand_in.h"
+#include "tools/serve/serve_exchange.h"
 
 enum { LIMIT = 16, INPUT = 60, TEXTS = 40, TEXT_LIMIT = 5, FDS = 1024, BYTE_TEXTS = 12 };
 
@@ -246,8 +249,31 @@ static void test_library_bytes(void)
     }
 }
 
+/* Ask for all the room of answers, and give it back, whatever came of it. */
+static void *hold_and_drop(void *own)
+{
+    for (size_t i = 0; i < 200000; i++) {
+        serve_routes_hold(own, SERVE_ANSWERS);
+        CHECK(serve_routes_hold(own, 0));
+    }
+    return NULL;
+}
+
+/* Room that is given back while another answer is refused is there again. */
+static void test_room(void)
+{
+    static struct serve s;
+    struct serve_exchange x[2] = { { .s = &s }, { .s = &s } };
+    pthread_t other;
+    CHECK(pthread_create(&other, NULL, hold_and_drop, &x[1]) == 0);
+    hold_and_drop(&x[0]);
+    CHECK(pthread_join(other, NULL) == 0 && s.held == 0);
+    CHECK(!serve_routes_hold(&x[0], SIZE_MAX) && s.held == 0);
+}
+
 int main(void)
 {
+    test_room();
     const struct stand_in_options co = { .model = "weights/milli/cloud.gguf", .threads = 1 };
     serving_need_pair();
     CHECK(stand_in_open(&cloud, &co, NULL) == OK);
