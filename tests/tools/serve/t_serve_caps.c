@@ -249,13 +249,11 @@ static void test_library_bytes(void)
     }
 }
 
-/* Ask for all the room of answers, and give it back, whatever came of it. */
-static void *hold_and_drop(void *own)
+/* Ask for all the room of answers, which is refused. */
+static void *hold_all(void *own)
 {
-    for (size_t i = 0; i < 200000; i++) {
-        serve_routes_hold(own, SERVE_ANSWERS);
-        CHECK(serve_routes_hold(own, 0));
-    }
+    for (size_t i = 0; i < 1000000; i++)
+        CHECK(!serve_routes_hold(own, SERVE_ANSWERS));
     return NULL;
 }
 
@@ -263,12 +261,16 @@ static void *hold_and_drop(void *own)
 static void test_room(void)
 {
     static struct serve s;
-    struct serve_exchange x[2] = { { .s = &s }, { .s = &s } };
+    struct serve_exchange x[3] = { { .s = &s }, { .s = &s }, { .s = &s } };
     pthread_t other;
-    CHECK(pthread_create(&other, NULL, hold_and_drop, &x[1]) == 0);
-    hold_and_drop(&x[0]);
-    CHECK(pthread_join(other, NULL) == 0 && s.held == 0);
-    CHECK(!serve_routes_hold(&x[0], SIZE_MAX) && s.held == 0);
+    CHECK(serve_routes_hold(&x[2], 1));
+    CHECK(pthread_create(&other, NULL, hold_all, &x[1]) == 0);
+    for (size_t i = 0; i < 1000000; i++) {
+        serve_routes_hold(&x[0], SERVE_ANSWERS - 1);
+        CHECK(serve_routes_hold(&x[0], 0));
+    }
+    CHECK(pthread_join(other, NULL) == 0 && s.held == 1);
+    CHECK(!serve_routes_hold(&x[0], SIZE_MAX) && s.held == 1);
 }
 
 int main(void)
