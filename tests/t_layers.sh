@@ -86,7 +86,7 @@ names tools/lab router/learn model/train -name '*.[ch]' >"${list=$(mktemp)}" && 
 names tests -regex '.*[.]\([ch]\|sh\|js\|py\)' >"$list" && at_most tests 45500 <"$list"
 names tools/lab -name '*.py' >"$list" && at_most Python 2605 <"$list"
 names .ci tools -name '*.sh' >"$list" && at_most shell 4240 <"$list"
-names README.md kernels weights model net router tools tests -name '*.md' >"$list" && at_most words 36600 -w <"$list"
+names README.md kernels weights model net router tools tests -name '*.md' >"$list" && at_most words 36640 -w <"$list"
 rm -f "$list"
 
 # A folder can be taken in at a glance.
