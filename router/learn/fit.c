@@ -325,7 +325,7 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
                                    .held_loss = (double)NAN,
                                    .differ_auc = (double)NAN,
                                    .spoils_auc = (double)NAN };
-    if (network && o->width > ROUTER_MAX / o->members)
+    if (network && o->members && o->width > ROUTER_MAX / o->members)
         return err_set(err, ERR_ARG, "router training: width: expected at most %zu, found %zu",
                        ROUTER_MAX / o->members, o->width);
     int rc = o->head == FIT_QUERY ? samples_of_texts(&texts, s, err) : OK;

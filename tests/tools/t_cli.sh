@@ -65,7 +65,7 @@ done | sort >"$dir/named"
 printf '%s\n' "$commands" "$longer" >"$dir/commands"
 # few MOST: at most so many different options are on stdin.
 few() {
-    found=$(sed -n 's/^  *\(-., \)\{0,1\}\(--[a-z0-9-]*\).*/\2/p' | grep -vx -e --help | sort -u | wc -l)
+    found=$(sed -n 's/^ \{2,6\}\(-., \)\{0,1\}\(--[a-z0-9-]*\).*/\2/p' | grep -vx -e --help | sort -u | wc -l)
     [ "$found" -le "$1" ] || fail "$found options, at most $1"
 }
 while read -r c; do
