@@ -211,19 +211,21 @@ static void test_unfit(struct cloud *c)
 {
     struct gate gate;
     struct decode_options o = { .policy = POLICY_ALWAYS, .max_tokens = 6, .gate = &gate };
-    static const char *const unfit[] = { "400", "413", "422" };
-    static char reply[64]; /* the server's thread reads it */
+    static const char *const unfit[][2] = {
+        { "400", "HTTP/1.1 400 no\r\nContent-Length: 0\r\n\r\n" },
+        { "413", "HTTP/1.1 413 no\r\nContent-Length: 0\r\n\r\n" },
+        { "422", "HTTP/1.1 422 no\r\nContent-Length: 0\r\n\r\n" },
+    };
     for (size_t i = 0; i < 3; i++) {
         for (size_t ahead = 0; ahead <= 1; ahead++) {
             o.ahead = ahead;
             gate = (struct gate){ 0 };
-            snprintf(reply, sizeof(reply), "HTTP/1.1 %s no\r\nContent-Length: 0\r\n\r\n", unfit[i]);
-            rude_play(rude, RUDE_CLOSE, reply);
+            rude_play(rude, RUDE_CLOSE, unfit[i][1]);
             /* More often than the breaker allows faults in a row. */
             for (size_t k = 0; k < 4; k++) {
                 CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
                 CHECK(seen.stats.reasons[GATE_UNFIT] == 6 && seen.stats.failed == 1);
-                CHECK(strstr(seen.fault, unfit[i]));
+                CHECK(strstr(seen.fault, unfit[i][0]));
             }
             rude_play(rude, RUDE_CLOSE, REPLY(65));
             CHECK(run(&o, NULL, c) == OK && seen.stats.cloud == 6);

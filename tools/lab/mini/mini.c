@@ -739,7 +739,7 @@ static uint32_t pick(void)
  * The router is a network of two layers that has learnt, from the hidden states of many texts, at
  * which tokens the small model errs. Its score = sigmoid(w2 . max(0, w1 x + b1) + b2), from 0 to 1,
  * is how sure it is that the small model's next token can stand. Below a threshold the cloud writes
- * the token. NAME.router.safetensors, beside NAME.gguf, has a header of JSON, and w1, b1, w2, b2. */
+ * the token. NAME.router.safetensors, beside NAME.gguf: a header of JSON, then w1, b1, w2, b2. */
 static struct {
     struct array w1, w2;
     const float *b1, *b2;
